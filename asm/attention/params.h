@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one argument of every attention kernel: filled by runtime/plan on the host, read by the roles on the
+// GPU. It is passed by value as a __grid_constant__; the tensor maps inside it are used where they lie.
+#pragma once
+
+#include <cuda.h>
+#include <stdint.h>
+
+#include "scheduler.h"
+
+namespace fa4 {
+
+struct alignas(128) AttentionParams {
+  // Rank-5 views (64 elements of the head dimension, heads, sequence, 2 halves of the head dimension, batch)
+  // with 128-byte swizzle. Q and O: box (64, packed_heads, 128 / packed_heads, 2, 1); K and V: box (64, 1,
+  // 128, 2, 1).
+  CUtensorMap q, k, v, o;
+
+  // Natural-log sum of exponentials, fp32, element (batch, q_head, position) at
+  // batch * lse_batch_stride + q_head * lse_head_stride + position. Null: not wanted.
+  float* lse;
+  int64_t lse_batch_stride, lse_head_stride;  // in elements
+
+  int32_t seq_q, seq_kv;  // lengths in tokens: 1 <= seq_q, 0 <= seq_kv, both <= kMaxSequence (tile.h)
+
+  // Packing of query heads into the 128 rows of a Q tile: packed_heads = gcd(q_heads / kv_heads, 128), a
+  // power of two. Row r of a tile is position r >> packed_heads_log2 of head r & (packed_heads - 1) of its
+  // head group.
+  int32_t packed_heads_log2;
+  int32_t head_groups;         // q_heads / packed_heads
+  int32_t groups_per_kv_head;  // q_heads / kv_heads / packed_heads; KV head = head group / groups_per_kv_head
+
+  // The scheduler's problem. One task = (batch, head group, m_block); an m_block is two Q stages of 128 rows.
+  int32_t m_blocks;    // ceil(seq_q / (2 * 128 / packed_heads))
+  int32_t task_count;  // batch * head_groups * m_blocks
+  SchedulerKind scheduler;
+  int32_t lpt_section_groups;  // LPT: head groups that share the L2 cache at a time, >= 1
+
+  float scale_log2;        // |softmax scale| * log2(e): the exponent of a score s is (s - max) * scale_log2
+  float scale;             // |softmax scale|
+  uint32_t negate_scores;  // 1 when the softmax scale is negative (the score MMA then negates Q), else 0
+};
+
+}  // namespace fa4

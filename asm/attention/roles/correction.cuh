@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Correction: one warpgroup that keeps O in the right scale. When a row's maximum moves, what is already
+// accumulated for it goes TMEM -> registers -> TMEM; at the end of a task O is normalised, rounded and handed
+// to the store warp.
+//
+// It owns the third gate of the value MMA, its half of p_o_rescale: one arrival per stage and block. For the
+// first block of a task there is nothing to rescale, and O is "released": at the start of the kernel, and
+// after an epilogue has read the O of the task before.
+#pragma once
+
+#include <math_constants.h>
+
+#include "../cta.cuh"
+#include "../softmax.cuh"
+
+namespace fa4 {
+
+// Multiplies the row of O by `factor`, in chunks of kRescaleTile columns.
+__device__ __forceinline__ void rescale_o(uint32_t o_tmem, float factor) {
+  const ptx::f32x2 factor2 = ptx::mov_pack_f32x2(factor, factor);
+#pragma unroll
+  for (int column = 0; column < kHeadDim; column += kRescaleTile) {
+    float o[kRescaleTile];
+    ptx::tcgen05_ld_32x32b(o, o_tmem + column);
+    ptx::tcgen05_wait_ld();
+    ptx::delivered(o);
+#pragma unroll
+    for (int i = 0; i < kRescaleTile; i += 2) {
+      ptx::mov_unpack_f32x2(o[i], o[i + 1], ptx::mul_rn_f32x2(ptx::mov_pack_f32x2(o[i], o[i + 1]), factor2));
+    }
+    ptx::tcgen05_st_32x32b(o_tmem + column, o);
+  }
+  ptx::tcgen05_wait_st();
+}
+
+// Where 8 elements of a row (16 bytes, number `piece` of 16) lie in the swizzled O tile.
+__device__ __forceinline__ uint4* o_piece(uint8_t (&tile)[kTileBytes], int row, int piece) {
+  constexpr int pieces_per_half = kRowBytes / 16;
+  const int swizzled = (piece % pieces_per_half) ^ (row % 8);
+  return reinterpret_cast<uint4*>(tile + piece / pieces_per_half * kHalfBytes + row * kRowBytes +
+                                  swizzled * 16);
+}
+
+// Row of O: TMEM -> times 1 / sum -> 16 bit -> shared memory. A row that saw no key is 0 whatever O holds.
+template <class Element>
+__device__ __forceinline__ void normalise_o(uint32_t o_tmem, float sum, uint8_t (&tile)[kTileBytes],
+                                            int row) {
+  const float inverse = 1.0f / sum;
+  const uint32_t keep = sum == 0.0f ? 0u : 0xffffffffu;
+#pragma unroll
+  for (int column = 0; column < kHeadDim; column += kRescaleTile) {
+    float o[kRescaleTile];
+    ptx::tcgen05_ld_32x32b(o, o_tmem + column);
+    ptx::tcgen05_wait_ld();
+    ptx::delivered(o);
+    uint32_t packed[kRescaleTile / 2];
+#pragma unroll
+    for (int i = 0; i < kRescaleTile / 2; ++i) {
+      packed[i] = Element::pack(o[2 * i] * inverse, o[2 * i + 1] * inverse) & keep;
+    }
+#pragma unroll
+    for (int i = 0; i < kRescaleTile / 2; i += 4) {
+      *o_piece(tile, row, column / 8 + i / 4) =
+          make_uint4(packed[i], packed[i + 1], packed[i + 2], packed[i + 3]);
+    }
+  }
+}
+
+template <class Element, bool causal>
+__device__ __forceinline__ void correction_role(const Cta& cta) {
+  const AttentionParams& params = cta.params;
+  const int row = static_cast<int>(threadIdx.x) % kTileRows;
+  const uint32_t lanes = static_cast<uint32_t>(row / 32 * 32) << 16;
+  const uint32_t o_tmem = cta.tmem + lanes + kTmemO;
+  uint32_t message_phase = 0;  // consumer of softmax_corr; both stages turn once a block
+  uint32_t o_phase = 0;
+  uint32_t epi_phase = 1;  // producer of corr_epi
+
+  for (int stage = 0; stage < kQStages; ++stage) cta.bar.p_o_rescale.arrive(stage);  // O starts released
+
+  const auto store_lse = [&](const TaskWalk& walk, int stage, float lse) {
+    const int32_t position = walk.position(stage) + (row >> params.packed_heads_log2);
+    if (params.lse == nullptr || position >= params.seq_q) return;
+    const int32_t head =
+        (walk.task.head_group << params.packed_heads_log2) + (row & ((1 << params.packed_heads_log2) - 1));
+    params.lse[walk.task.batch * params.lse_batch_stride + head * params.lse_head_stride + position] = lse;
+  };
+  const auto hand_over = [&](int stage) {  // the O tile is written: by every thread its own part
+    ptx::fence_proxy_async_shared_cta();
+    cta.bar.corr_epi_full.arrive(stage);
+  };
+
+  for (TaskWalk walk(params); walk.next();) {
+    const int32_t blocks = walk.blocks<causal>();
+
+    for (int32_t block = 1; block < blocks; ++block) {
+#pragma unroll 1
+      for (int stage = 0; stage < kQStages; ++stage) {
+        cta.bar.softmax_corr_full.wait_warp(stage, message_phase);
+        const float factor = cta.map.scale_or_sum[stage][row];
+        cta.bar.softmax_corr_empty.arrive(stage);
+        // The message came after s_ready, and so after the value MMA of the block before: O stands still.
+        if (ptx::vote_sync_any(factor < 1.0f)) {
+          ptx::tcgen05_fence_after_thread_sync();
+          rescale_o(o_tmem + stage * kTmemStage, factor);
+        }
+        ptx::tcgen05_fence_before_thread_sync();
+        cta.bar.p_o_rescale.arrive(stage);
+      }
+      message_phase ^= 1;
+    }
+
+#pragma unroll 1
+    for (int stage = 0; stage < kQStages; ++stage) {
+      if (blocks == 0) {  // no key is visible to any row of the task
+        cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);
+#pragma unroll
+        for (int piece = 0; piece < kHeadDim / 8; ++piece)
+          *o_piece(cta.map.o[stage], row, piece) = make_uint4(0, 0, 0, 0);
+        hand_over(stage);
+        store_lse(walk, stage, -CUDART_INF_F);
+        continue;
+      }
+      cta.bar.softmax_corr_full.wait_warp(stage, message_phase);
+      const float sum = cta.map.scale_or_sum[stage][row];
+      const float maximum = cta.map.row_max[stage][row];
+      cta.bar.softmax_corr_empty.arrive(stage);
+
+      cta.bar.o_ready.wait_warp(stage, o_phase);
+      ptx::tcgen05_fence_after_thread_sync();
+      cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);
+      normalise_o<Element>(o_tmem + stage * kTmemStage, sum, cta.map.o[stage], row);
+      ptx::tcgen05_fence_before_thread_sync();
+      cta.bar.p_o_rescale.arrive(stage);  // O is released for the next task
+      hand_over(stage);
+      store_lse(walk, stage, sum == 0.0f ? -CUDART_INF_F : maximum * params.scale + logf(sum));
+    }
+    epi_phase ^= 1;
+    if (blocks != 0) {
+      message_phase ^= 1;
+      o_phase ^= 1;
+    }
+  }
+}
+
+}  // namespace fa4

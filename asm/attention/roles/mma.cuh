@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// MMA: one lane of one warp drives both matrix products of both Q stages, in one program order.
+//
+//   S0 S1 | P0V S0' P1V S1' | P0V S0' P1V S1' | ... | P0V P1V
+//
+// S0' is the score MMA of the next block: while softmax works on one stage, the tensor core has the other's
+// MMAs. Everything else leans on two orders. MMAs of a CTA execute in the order of their issue, so S' may
+// overwrite the columns of the P that the value MMA before it reads. And the commit after S' covers that
+// value MMA too, so whoever has seen s_ready of a block may touch O.
+#pragma once
+
+#include "../cta.cuh"
+#include "../softmax.cuh"
+
+namespace fa4 {
+
+// Instruction descriptor of kind::f16 for M = N = 128, fp32 accumulation, A and B of one 16-bit type.
+template <class Element>
+inline constexpr uint32_t kMmaDescriptor =
+    1u << 4 | Element::kMmaType << 7 | Element::kMmaType << 10 | (128u >> 3) << 17 | (128u >> 4) << 24;
+inline constexpr uint32_t kNegateA = 1u << 13;
+inline constexpr uint32_t kBTransposed = 1u << 16;  // B is MN-major: V as [key][head dim]
+static_assert(kMmaDescriptor<BFloat16> == 0x08200490u && kMmaDescriptor<Float16> == 0x08200010u);
+
+// Shared-memory matrix descriptors of a tile, in units of 16 bytes. The upper word is one constant: 1024
+// bytes from 8 rows to the next 8, descriptor version 1, 128-byte swizzle. The lower word is the start
+// address, and the leading offset from bit 16.
+struct SharedDescriptor {
+  static constexpr uint32_t kUpper = (8 * kRowBytes >> 4) | 1u << 14 | 2u << 29;
+  static constexpr uint32_t kHalf = kHalfBytes >> 4;
+
+  // K-major (Q, K): 16 elements along the head dimension are 32 bytes; four such steps fill a half.
+  __device__ static __forceinline__ uint64_t k_major(uint32_t tile, int step) {
+    constexpr int steps_per_half = kHalfColumns / kMmaK;
+    const uint32_t offset =
+        (step / steps_per_half) * kHalf + (step % steps_per_half) * (kMmaK * kElementBytes >> 4);
+    return join(((tile >> 4) + offset) | 1u << 16);  // leading offset unused: 1
+  }
+
+  // MN-major (V): 16 keys are 16 rows; the leading offset leads from one half of the head dimension to the
+  // other.
+  __device__ static __forceinline__ uint64_t mn_major(uint32_t tile, int step) {
+    return join(((tile >> 4) + step * (kMmaK * kRowBytes >> 4)) | kHalf << 16);
+  }
+
+  __device__ static __forceinline__ uint64_t join(uint32_t lower) {
+    return static_cast<uint64_t>(kUpper) << 32 | lower;
+  }
+};
+
+// No instruction: the compiler may not compute what follows from `address` any earlier. Otherwise it keeps
+// the descriptors of every step of every tile in registers across the loops, of which this role has 48.
+__device__ __forceinline__ uint32_t here(uint32_t address) {
+  asm volatile("" : "+r"(address));
+  return address;
+}
+
+template <class Element, bool causal>
+__device__ __forceinline__ void mma_role(const Cta& cta) {
+  const AttentionParams& params = cta.params;
+  const uint32_t score_descriptor = kMmaDescriptor<Element> | (params.negate_scores != 0 ? kNegateA : 0u);
+  constexpr uint32_t value_descriptor = kMmaDescriptor<Element> | kBTransposed;
+  const uint32_t q = cta.address(cta.map.q);
+  const uint32_t kv_ring = cta.address(cta.map.kv);
+
+  uint32_t q_phase = 0;
+  uint32_t p_phase = 0;  // p_o_rescale and p_tail of both stages turn once a block
+  auto kv = PipelineState<kKvStages>::consumer();
+
+  // Waits for the next K or V block and returns its slot.
+  const auto next_kv = [&] {
+    cta.bar.kv_full.wait(kv.index, kv.phase);
+    const int slot = kv.index;
+    kv.advance();
+    return slot;
+  };
+  const auto score = [&](int stage, int slot) {  // S = Q K^T
+    const uint32_t q_tile = here(q + stage * kTileBytes);
+    const uint32_t k_tile = here(kv_ring + slot * kTileBytes);
+#pragma unroll
+    for (int step = 0; step < kMmaSteps; ++step) {
+      ptx::tcgen05_mma_f16_ss(cta.tmem + kTmemS + stage * kTmemStage, SharedDescriptor::k_major(q_tile, step),
+                              SharedDescriptor::k_major(k_tile, step), score_descriptor, step > 0);
+    }
+    cta.bar.s_ready.commit(stage);
+  };
+  const auto value = [&](int stage, int slot, bool first_block) {  // O += P V
+    const uint32_t p = here(cta.tmem + kTmemP + stage * kTmemStage);
+    const uint32_t v_tile = here(kv_ring + slot * kTileBytes);
+    const auto steps = [&](int begin, int end) {
+#pragma unroll
+      for (int step = begin; step < end; ++step) {
+        ptx::tcgen05_mma_f16_ts(
+            cta.tmem + kTmemO + stage * kTmemStage, p + step * (kMmaK * kElementBytes / 4),
+            SharedDescriptor::mn_major(v_tile, step), value_descriptor, !first_block || step > 0);
+      }
+    };
+    // The gates: V has landed (the caller waited), O is rescaled or released, P is stored.
+    cta.bar.p_o_rescale.wait(stage, p_phase);
+    ptx::tcgen05_fence_after_thread_sync();
+    steps(0, kMmaStepsBeforeTail);
+    cta.bar.p_tail.wait(stage, p_phase);
+    ptx::tcgen05_fence_after_thread_sync();
+    steps(kMmaStepsBeforeTail, kMmaSteps);
+  };
+
+  for (TaskWalk walk(params); walk.next();) {
+    const int32_t blocks = walk.blocks<causal>();
+    if (blocks == 0) continue;
+
+    cta.bar.q_full.wait(0, q_phase);
+    const int first_k = next_kv();
+    score(0, first_k);
+    if (blocks == 1) cta.bar.q_empty.commit(0);
+    cta.bar.q_full.wait(1, q_phase);
+    score(1, first_k);
+    if (blocks == 1) cta.bar.q_empty.commit(1);
+    cta.bar.kv_empty.commit(first_k);
+    q_phase ^= 1;
+
+    for (int32_t block = 1; block < blocks; ++block) {
+      const int v = next_kv();
+      value(0, v, block == 1);
+      const int k = next_kv();
+      score(0, k);
+      if (block == blocks - 1) cta.bar.q_empty.commit(0);
+      value(1, v, block == 1);
+      cta.bar.kv_empty.commit(v);
+      score(1, k);
+      if (block == blocks - 1) cta.bar.q_empty.commit(1);
+      cta.bar.kv_empty.commit(k);
+      p_phase ^= 1;
+    }
+
+    const int last_v = next_kv();
+    value(0, last_v, blocks == 1);
+    cta.bar.o_ready.commit(0);
+    value(1, last_v, blocks == 1);
+    cta.bar.o_ready.commit(1);
+    cta.bar.kv_empty.commit(last_v);
+    p_phase ^= 1;
+  }
+}
+
+}  // namespace fa4

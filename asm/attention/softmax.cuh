@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of one row of online softmax, in the exp2 domain: p = 2^((s - max) * scale_log2).
+#pragma once
+
+#include <math_constants.h>
+
+#include "../ptx/math.cuh"
+#include "tile.h"
+
+namespace fa4 {
+
+// 16-bit element types: how a pair of fp32 is packed, and their codes in the instruction descriptor of
+// kind::f16.
+struct Float16 {
+  static constexpr uint32_t kMmaType = 0;
+  __device__ static __forceinline__ uint32_t pack(float low, float high) {
+    return ptx::cvt_rn_f16x2(low, high);
+  }
+};
+struct BFloat16 {
+  static constexpr uint32_t kMmaType = 1;
+  __device__ static __forceinline__ uint32_t pack(float low, float high) {
+    return ptx::cvt_rn_bf16x2(low, high);
+  }
+};
+
+inline constexpr int kChunks = 4;  // a row of scores is worked on in chunks of 32 columns
+inline constexpr int kChunkColumns = 32;
+static_assert(kChunks * kChunkColumns == kBlockKeys);
+using ScoreRow = float[kChunks][kChunkColumns];
+
+// Largest of the row's scores and `maximum`, in one chain of 3-input maxima per chunk.
+__device__ __forceinline__ float row_maximum(const ScoreRow& s, float maximum) {
+  float chain[kChunks];
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+    chain[c] = c == 0 ? ptx::max(maximum, s[c][0], s[c][1]) : fmaxf(s[c][0], s[c][1]);
+#pragma unroll
+    for (int i = 2; i < kChunkColumns; i += 2) chain[c] = ptx::max(chain[c], s[c][i], s[c][i + 1]);
+  }
+  return fmaxf(ptx::max(chain[0], chain[1], chain[2]), chain[3]);
+}
+
+// The running state of a row.
+struct RowState {
+  float maximum = -CUDART_INF_F;  // that exponents refer to, in score units; -inf: no key seen yet
+  float sum = 0.0f;               // of p in fp32, before it is rounded to 16 bits
+
+  // Takes note of a block whose largest score, the old maximum included, is `block_maximum`. Returns the
+  // factor that O and the sum must be multiplied by. A maximum that has moved by less than the threshold is
+  // kept and costs nothing; p may then exceed 1, up to 2^8, and stays consistent with sum and maximum. Before
+  // the first visible key, O and the sum are exact zeros, and the factor is 1.
+  __device__ __forceinline__ float update_maximum(float block_maximum, float scale_log2) {
+    if (maximum == -CUDART_INF_F) {
+      maximum = block_maximum;
+      return 1.0f;
+    }
+    const float moved_log2 = (maximum - block_maximum) * scale_log2;
+    if (!(moved_log2 < -kRescaleThreshold)) return 1.0f;
+    maximum = block_maximum;
+    return ptx::ex2_approx_ftz(moved_log2);
+  }
+
+  // What is added to s * scale_log2. While the maximum is -inf all scores are -inf: subtract 0, not -inf, so
+  // that p is 0 and not NaN.
+  __device__ __forceinline__ float exponent_offset(float scale_log2) const {
+    return maximum == -CUDART_INF_F ? 0.0f : -maximum * scale_log2;
+  }
+
+  __device__ __forceinline__ void add(const ScoreRow& p, float factor) {
+    ptx::f32x2 chain[kChunks];
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      chain[c] = ptx::mov_pack_f32x2(p[c][0], p[c][1]);
+#pragma unroll
+      for (int i = 2; i < kChunkColumns; i += 2) {
+        chain[c] = ptx::add_rn_f32x2(chain[c], ptx::mov_pack_f32x2(p[c][i], p[c][i + 1]));
+      }
+    }
+    const ptx::f32x2 pair =
+        ptx::add_rn_f32x2(ptx::add_rn_f32x2(chain[0], chain[1]), ptx::add_rn_f32x2(chain[2], chain[3]));
+    float low, high;
+    ptx::mov_unpack_f32x2(low, high, pair);
+    sum = sum * factor + (low + high);
+  }
+};
+
+// Scores to probabilities, in place.
+__device__ __forceinline__ void exponentials(float (&s)[kChunkColumns], float scale_log2, float offset) {
+  const ptx::f32x2 scale2 = ptx::mov_pack_f32x2(scale_log2, scale_log2);
+  const ptx::f32x2 offset2 = ptx::mov_pack_f32x2(offset, offset);
+#pragma unroll
+  for (int i = 0; i < kChunkColumns; i += 2) {
+    const ptx::f32x2 x = ptx::fma_rn_f32x2(ptx::mov_pack_f32x2(s[i], s[i + 1]), scale2, offset2);
+    float low, high;
+    ptx::mov_unpack_f32x2(low, high, x);
+    s[i] = ptx::ex2_approx_ftz(low);
+    s[i + 1] = ptx::ex2_approx_ftz(high);
+  }
+}
+
+// 32 probabilities to 16 columns of P: even key in the low half.
+template <class Element>
+__device__ __forceinline__ void pack_chunk(uint32_t (&packed)[kChunkColumns / 2],
+                                           const float (&p)[kChunkColumns]) {
+#pragma unroll
+  for (int i = 0; i < kChunkColumns / 2; ++i) packed[i] = Element::pack(p[2 * i], p[2 * i + 1]);
+}
+
+}  // namespace fa4

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schedulers, as pure functions: every task exactly once, whatever the grid; LPT balances causal work
+// better.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "asm/attention/blocks.h"
+#include "asm/attention/scheduler.h"
+#include "support/catch.h"
+
+namespace {
+
+using fa4::SchedulerKind;
+using fa4::Task;
+
+struct Problem {
+  int batch, head_groups, m_blocks, section_groups;
+  int task_count() const { return batch * head_groups * m_blocks; }
+};
+
+// What each CTA of a grid does, in order.
+std::vector<std::vector<Task>> assignment(SchedulerKind kind, const Problem& p, int grid) {
+  std::vector<std::vector<Task>> ctas(grid);
+  for (int cta = 0; cta < grid; ++cta) {
+    for (int wave = 0;; ++wave) {
+      const int index = fa4::task_of(kind, cta, wave, grid, p.task_count());
+      if (index < 0) break;
+      ctas[cta].push_back(
+          fa4::decode_task(kind, index, p.task_count(), p.head_groups, p.m_blocks, p.section_groups));
+    }
+  }
+  return ctas;
+}
+
+// Key blocks that the busiest CTA works on, for a causal problem.
+long longest_cta(SchedulerKind kind, const Problem& p, int grid, int packed_heads_log2, int seq) {
+  long longest = 0;
+  for (const auto& tasks : assignment(kind, p, grid)) {
+    long blocks = 0;
+    for (const Task& t : tasks) blocks += fa4::block_count<true>(t.m_block, packed_heads_log2, seq, seq);
+    longest = std::max(longest, blocks);
+  }
+  return longest;
+}
+
+}  // namespace
+
+TEST_CASE("every task is done exactly once, by any grid", "[scheduler]") {
+  int problems = 0;
+  for (const SchedulerKind kind : {SchedulerKind::linear, SchedulerKind::lpt}) {
+    for (const int batch : {1, 2, 3}) {
+      for (const int head_groups : {1, 2, 5, 8}) {
+        for (const int m_blocks : {1, 2, 3, 16}) {
+          for (const int section_groups : {1, 2, 3, 7, 64}) {
+            for (const int grid : {1, 2, 3, 7, 8, 148}) {
+              const Problem p{batch, head_groups, m_blocks, section_groups};
+              std::set<std::tuple<int, int, int>> seen;
+              int done = 0;
+              bool in_range = true;
+              for (const auto& tasks : assignment(kind, p, grid)) {
+                for (const Task& t : tasks) {
+                  ++done;
+                  seen.insert({t.batch, t.head_group, t.m_block});
+                  in_range = in_range && t.batch >= 0 && t.batch < batch && t.head_group >= 0 &&
+                             t.head_group < head_groups && t.m_block >= 0 && t.m_block < m_blocks;
+                }
+              }
+              ++problems;
+              if (!in_range || done != p.task_count() || static_cast<int>(seen.size()) != p.task_count()) {
+                FAIL("kind " << static_cast<int>(kind) << " batch " << batch << " head_groups " << head_groups
+                             << " m_blocks " << m_blocks << " section " << section_groups << " grid " << grid
+                             << ": " << done << " tasks done, " << seen.size() << " distinct, expected "
+                             << p.task_count());
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  CHECK(problems == 2 * 3 * 4 * 4 * 5 * 6);
+}
+
+TEST_CASE("a CTA without a task in a wave has none later", "[scheduler]") {
+  for (const SchedulerKind kind : {SchedulerKind::linear, SchedulerKind::lpt}) {
+    for (int cta = 0; cta < 7; ++cta) {
+      bool ended = false;
+      for (int wave = 0; wave < 8; ++wave) {
+        const bool has = fa4::task_of(kind, cta, wave, 7, 24) >= 0;
+        CHECK_FALSE((ended && has));
+        ended = ended || !has;
+      }
+    }
+  }
+}
+
+TEST_CASE("the largest task count does not overflow", "[scheduler]") {
+  const int count = INT32_MAX, grid = 148, last_wave = count / grid;
+  CHECK(fa4::task_of(SchedulerKind::linear, count % grid - 1, last_wave, grid, count) == count - 1);
+  CHECK(fa4::task_of(SchedulerKind::linear, count % grid, last_wave, grid, count) == -1);
+  CHECK(fa4::task_of(SchedulerKind::linear, grid - 1, last_wave, grid, count) == -1);
+  const Task t = fa4::decode_task(SchedulerKind::lpt, count - 1, count, 1, count, 1 << 20);
+  CHECK(t.m_block == 0);
+}
+
+TEST_CASE("LPT starts with the heaviest m_blocks and turns at the end of a wave", "[scheduler]") {
+  const Problem p{1, 4, 3, 4};
+  const auto ctas = assignment(SchedulerKind::lpt, p, 4);
+  for (const auto& tasks : ctas) {
+    REQUIRE(tasks.size() == 3);
+    CHECK(tasks[0].m_block == 2);
+    CHECK(tasks[2].m_block == 0);
+  }
+  CHECK(ctas[0][0].head_group == 0);
+  CHECK(ctas[0][1].head_group == 3);
+  CHECK(ctas[3][1].head_group == 0);
+}
+
+TEST_CASE("LPT works through one section of head groups before the next", "[scheduler]") {
+  const Problem p{1, 5, 2, 2};
+  std::vector<int> groups;
+  for (int i = 0; i < p.task_count(); ++i) {
+    groups.push_back(fa4::decode_task(SchedulerKind::lpt, i, p.task_count(), 5, 2, 2).head_group);
+  }
+  CHECK(groups == std::vector<int>{0, 1, 0, 1, 2, 3, 2, 3, 4, 4});
+}
+
+TEST_CASE("on causal work, the longest CTA is shorter with LPT", "[scheduler]") {
+  // 32 query heads on 8 KV heads: 4 heads ride in a tile, 64 positions in an m_block.
+  const auto problem = [](int seq) { return Problem{1, 8, (seq + 63) / 64, 8}; };
+  const auto longest = [&](SchedulerKind kind, int seq, int sms) {
+    const Problem p = problem(seq);
+    return longest_cta(kind, p, std::min(sms, p.task_count()), 2, seq);
+  };
+  SECTION("8 SMs, S = 1024: perfectly balanced") {
+    CHECK(longest(SchedulerKind::linear, 1024, 8) == 96);
+    CHECK(longest(SchedulerKind::lpt, 1024, 8) == 72);
+  }
+  SECTION("148 SMs") {
+    for (const int seq : {2048, 4096, 8192}) {
+      INFO("seq " << seq);
+      CHECK(longest(SchedulerKind::lpt, seq, 148) < longest(SchedulerKind::linear, seq, 148));
+    }
+  }
+  SECTION("148 SMs, S = 1024: 128 tasks, so no CTA has more than one, and nothing is left to balance") {
+    CHECK(longest(SchedulerKind::lpt, 1024, 148) == 8);
+    CHECK(longest(SchedulerKind::linear, 1024, 148) == 8);
+  }
+}
