@@ -1,0 +1,668 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "machine.h"
+
+namespace fa4::sim {
+
+using ptx::Operand;
+using ptx::Type;
+
+Modifiers::Modifiers(const ptx::Instruction& instruction)
+    : instruction_(instruction), taken_(instruction.parts.size(), false) {
+  taken_[0] = true;
+}
+
+bool Modifiers::take(std::string_view name) {
+  for (size_t i = 1; i < taken_.size(); ++i) {
+    if (!taken_[i] && instruction_.parts[i] == name) return taken_[i] = true;
+  }
+  return false;
+}
+
+std::string_view Modifiers::take_any(std::initializer_list<std::string_view> names) {
+  for (size_t i = 1; i < taken_.size(); ++i) {
+    if (taken_[i]) continue;
+    for (std::string_view name : names) {
+      if (instruction_.parts[i] == name) {
+        taken_[i] = true;
+        return instruction_.parts[i];
+      }
+    }
+  }
+  return {};
+}
+
+std::string_view Modifiers::take_prefix(std::string_view prefix) {
+  for (size_t i = 1; i < taken_.size(); ++i) {
+    if (!taken_[i] && instruction_.parts[i].substr(0, prefix.size()) == prefix) {
+      taken_[i] = true;
+      return instruction_.parts[i];
+    }
+  }
+  return {};
+}
+
+Type Modifiers::type() {
+  for (size_t i = 1; i < taken_.size(); ++i) {
+    if (taken_[i]) continue;
+    const Type type = ptx::type_from_suffix(instruction_.parts[i]);
+    if (type != Type::none) {
+      taken_[i] = true;
+      return type;
+    }
+  }
+  return Type::none;
+}
+
+std::string_view Modifiers::first_left() const {
+  for (size_t i = 1; i < taken_.size(); ++i) {
+    if (!taken_[i]) return instruction_.parts[i];
+  }
+  return {};
+}
+
+namespace {
+
+const std::unordered_map<std::string_view, Family>& families() {
+  static const auto table = [] {
+    std::unordered_map<std::string_view, Family> t;
+    for (auto rows : {integer_rows, float_rows, memory_rows, control_rows, mbarrier_rows, bulk_rows, tcgen05_rows}) {
+      for (const FamilyRow& row : rows()) t.emplace(row.opcode, row.build);
+    }
+    return t;
+  }();
+  return table;
+}
+
+constexpr uint64_t align_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+
+}  // namespace
+
+Builder::Builder(const ptx::Module& module, const ptx::Function& function) : module_(module), function_(function) {}
+
+void Builder::refuse(const std::string& message) const {
+  const auto& at = instruction_ ? instruction_->location : function_.location;
+  std::string_view text = module_.text;
+  size_t begin = 0;
+  for (uint32_t line = 1; line < at.line && begin < text.size(); ++line) {
+    const size_t next = text.find('\n', begin);
+    if (next == std::string_view::npos) break;
+    begin = next + 1;
+  }
+  throw ptx::Error(at.line, at.column, message, text.substr(begin, text.find('\n', begin) - begin));
+}
+
+const Operand& Builder::operand(size_t index) const {
+  if (index >= instruction_->operands.size()) {
+    refuse("'" + std::string(instruction_->opcode) + "' has " + std::to_string(instruction_->operands.size()) +
+           " operands; more are needed");
+  }
+  return instruction_->operands[index];
+}
+
+Op& Builder::emit(Handler handler) {
+  Op op;
+  op.run = handler;
+  if (instruction_->guard >= 0) {
+    op.guard = predicate_of(instruction_->guard);
+    op.guard_not = instruction_->guard_negated;
+  }
+  op.aux = uint32_t(code_.aux.size());
+  code_.ops.push_back(op);
+  code_.locations.push_back(instruction_->location);
+  code_.instruction.push_back(instruction_index_);
+  return code_.ops.back();
+}
+
+uint32_t Builder::rows_of(Type type) {
+  const uint32_t bytes = ptx::size_in_bytes(type);
+  return bytes <= 4 ? 1 : bytes / 4;
+}
+
+Type Builder::register_type(const Operand& operand) const {
+  return operand.kind == Operand::Kind::reg ? function_.registers[operand.reg].type : Type::none;
+}
+
+Virtual Builder::scratch(uint32_t rows) {
+  virtual_rows_.push_back(uint8_t(rows));
+  fixed_words_.emplace_back();
+  return Virtual(virtual_rows_.size() - 1);
+}
+
+Virtual Builder::fixed_virtual(FixedRow::Kind low, uint32_t low_value, FixedRow::Kind high, uint32_t high_value,
+                               uint32_t rows) {
+  const Virtual v = scratch(rows);
+  fixed_words_[v].push_back({low, low_value, 0});
+  if (rows > 1) fixed_words_[v].push_back({high, high_value, 0});
+  for (uint32_t i = 2; i < rows; ++i) fixed_words_[v].push_back({FixedRow::Kind::zero, 0, 0});
+  return v;
+}
+
+Virtual Builder::constant(uint64_t bits, uint32_t rows) {
+  if (rows == 1) bits &= 0xFFFFFFFF;
+  const auto [it, added] = constants_.try_emplace({bits, rows}, kNoVirtual);
+  if (added) {
+    it->second = fixed_virtual(FixedRow::Kind::constant, uint32_t(bits), FixedRow::Kind::constant,
+                               uint32_t(bits >> 32), rows);
+  }
+  return it->second;
+}
+
+std::optional<Builder::Symbol> Builder::symbol(int32_t name) const {
+  const auto it = symbols_.find(function_.names[name]);
+  if (it == symbols_.end()) return std::nullopt;
+  return it->second;
+}
+
+Virtual Builder::source(const Operand& operand, Type type) {
+  const uint32_t rows = rows_of(type);
+  switch (operand.kind) {
+    case Operand::Kind::reg: {
+      const Type declared = register_type(operand);
+      if (declared == Type::pred) refuse("predicate register " + function_.registers[operand.reg].name + " as a value");
+      if (rows_of(declared) < rows) {
+        refuse("register " + function_.registers[operand.reg].name + " is narrower than the instruction's type");
+      }
+      return operand.reg;
+    }
+    case Operand::Kind::immediate: {
+      uint64_t bits = operand.bits;
+      if (operand.is_float && operand.is_double && ptx::size_in_bytes(type) == 4) {
+        bits = std::bit_cast<uint32_t>(float(std::bit_cast<double>(bits)));
+      }
+      if (ptx::size_in_bytes(type) == 2) bits &= 0xFFFF;
+      if (ptx::size_in_bytes(type) == 1) bits &= 0xFF;
+      return constant(bits, rows);
+    }
+    case Operand::Kind::special: {
+      static const std::unordered_map<std::string_view, FixedRow::Kind> kinds = {
+          {"%tid.x", FixedRow::Kind::tid_x},       {"%tid.y", FixedRow::Kind::tid_y},
+          {"%tid.z", FixedRow::Kind::tid_z},       {"%ntid.x", FixedRow::Kind::ntid_x},
+          {"%ntid.y", FixedRow::Kind::ntid_y},     {"%ntid.z", FixedRow::Kind::ntid_z},
+          {"%ctaid.x", FixedRow::Kind::ctaid_x},   {"%ctaid.y", FixedRow::Kind::ctaid_y},
+          {"%ctaid.z", FixedRow::Kind::ctaid_z},   {"%nctaid.x", FixedRow::Kind::nctaid_x},
+          {"%nctaid.y", FixedRow::Kind::nctaid_y}, {"%nctaid.z", FixedRow::Kind::nctaid_z},
+          {"%laneid", FixedRow::Kind::laneid},     {"%warpid", FixedRow::Kind::warpid},
+          {"%nwarpid", FixedRow::Kind::nwarpid},   {"%smid", FixedRow::Kind::smid},
+          {"%nsmid", FixedRow::Kind::nsmid},       {"%lanemask_eq", FixedRow::Kind::lanemask_eq},
+          {"%lanemask_lt", FixedRow::Kind::lanemask_lt}, {"%lanemask_le", FixedRow::Kind::lanemask_le},
+          {"%lanemask_gt", FixedRow::Kind::lanemask_gt}, {"%lanemask_ge", FixedRow::Kind::lanemask_ge},
+          {"%dynamic_smem_size", FixedRow::Kind::dynamic_shared_bytes},
+          {"%total_smem_size", FixedRow::Kind::total_shared_bytes},
+          // A kernel launched without clusters runs in clusters of one CTA.
+          {"%cluster_ctaid.x", FixedRow::Kind::zero},  {"%cluster_ctaid.y", FixedRow::Kind::zero},
+          {"%cluster_ctaid.z", FixedRow::Kind::zero},  {"%cluster_ctarank", FixedRow::Kind::zero},
+          {"%cluster_nctaid.x", FixedRow::Kind::one},  {"%cluster_nctaid.y", FixedRow::Kind::one},
+          {"%cluster_nctaid.z", FixedRow::Kind::one},  {"%cluster_nctarank", FixedRow::Kind::one},
+          {"%clusterid.x", FixedRow::Kind::ctaid_x},   {"%clusterid.y", FixedRow::Kind::ctaid_y},
+          {"%clusterid.z", FixedRow::Kind::ctaid_z},   {"%nclusterid.x", FixedRow::Kind::nctaid_x},
+          {"%nclusterid.y", FixedRow::Kind::nctaid_y}, {"%nclusterid.z", FixedRow::Kind::nctaid_z},
+      };
+      const std::string& name = function_.names[operand.symbol];
+      const auto it = kinds.find(name);
+      if (it == kinds.end()) refuse("special register " + name + " is not supported here");
+      if (rows > 2) refuse("special register " + name + " as a 128-bit value");
+      const auto [entry, added] = specials_.try_emplace({int(it->second), rows}, kNoVirtual);
+      if (added) entry->second = fixed_virtual(it->second, 0, FixedRow::Kind::zero, 0, rows);
+      return entry->second;
+    }
+    case Operand::Kind::symbol: {
+      const auto found = symbol(operand.symbol);
+      if (!found) refuse("'" + function_.names[operand.symbol] + "' is no variable with an address");
+      if (found->global >= 0) {
+        if (rows != 2) refuse("the address of '" + function_.names[operand.symbol] + "' has 64 bits");
+        if (operand.offset != 0) refuse("an offset to the address of a global variable");
+        const auto [entry, added] = specials_.try_emplace({-1 - found->global, rows}, kNoVirtual);
+        if (added) {
+          entry->second = fixed_virtual(FixedRow::Kind::global_address_low, uint32_t(found->global),
+                                        FixedRow::Kind::global_address_high, uint32_t(found->global), rows);
+        }
+        return entry->second;
+      }
+      return constant(found->address + uint64_t(operand.offset), rows);
+    }
+    default: refuse("operand cannot be a source value");
+  }
+}
+
+Virtual Builder::destination(const Operand& operand, uint32_t rows) {
+  if (operand.kind == Operand::Kind::sink) return scratch(rows);
+  if (operand.kind != Operand::Kind::reg) refuse("the destination must be a register");
+  const Type declared = register_type(operand);
+  if (declared == Type::pred) refuse("predicate register as the destination of a value");
+  if (rows_of(declared) != rows) {
+    refuse("register " + function_.registers[operand.reg].name + " does not have the width of the instruction's result");
+  }
+  return operand.reg;
+}
+
+uint16_t Builder::predicate_of(int32_t reg) {
+  if (function_.registers[reg].type != Type::pred) refuse(function_.registers[reg].name + " is no predicate");
+  if (predicate_index_[reg] < 0) predicate_index_[reg] = int32_t(code_.predicates++);
+  return uint16_t(predicate_index_[reg]);
+}
+
+uint16_t Builder::scratch_predicate() { return uint16_t(code_.predicates++); }
+
+uint16_t Builder::predicate(const Operand& operand, bool* negated) {
+  if (operand.kind == Operand::Kind::immediate && !operand.is_float) {
+    *negated = operand.bits == 0;  // predicate 0 is the constant true
+    return 0;
+  }
+  if (operand.kind != Operand::Kind::reg) refuse("a predicate is needed here");
+  *negated = operand.negated;
+  return predicate_of(operand.reg);
+}
+
+uint16_t Builder::predicate_destination(const Operand& operand) {
+  if (operand.kind == Operand::Kind::sink) return 0;
+  if (operand.kind != Operand::Kind::reg) refuse("a predicate register is needed here");
+  return predicate_of(operand.reg);
+}
+
+void Builder::def(Field field, Virtual v, uint32_t row, bool partial) {
+  slots_.push_back({uint32_t(code_.ops.size() - 1), 0, v, field, uint8_t(row), true, partial});
+}
+void Builder::use(Field field, Virtual v, uint32_t row) {
+  slots_.push_back({uint32_t(code_.ops.size() - 1), 0, v, field, uint8_t(row), false, true});
+}
+void Builder::def_use(Field field, Virtual v) {
+  slots_.push_back({uint32_t(code_.ops.size() - 1), 0, v, field, 0, true, true});
+}
+void Builder::aux_def(Virtual v, uint32_t row) {
+  slots_.push_back({uint32_t(code_.ops.size() - 1), uint32_t(code_.aux.size()), v, Field::aux, uint8_t(row), true, false});
+  code_.aux.push_back(0);
+  ++code_.ops.back().aux_count;
+}
+void Builder::aux_use(Virtual v, uint32_t row) {
+  slots_.push_back({uint32_t(code_.ops.size() - 1), uint32_t(code_.aux.size()), v, Field::aux, uint8_t(row), false, true});
+  code_.aux.push_back(0);
+  ++code_.ops.back().aux_count;
+}
+
+bool Builder::address(const Operand& operand, AddressSpace space) {
+  if (operand.kind != Operand::Kind::address && operand.kind != Operand::Kind::tensor) refuse("an address is needed here");
+  Op& op = code_.ops.back();
+  op.space = space;
+  op.imm = operand.offset;
+  if (operand.reg >= 0) {
+    const uint32_t rows = rows_of(function_.registers[operand.reg].type);
+    if (function_.registers[operand.reg].type == Type::pred) refuse("a predicate as an address");
+    use(Field::a, operand.reg);
+    return rows == 2;
+  }
+  if (operand.symbol >= 0) {
+    const auto found = symbol(operand.symbol);
+    if (!found) refuse("'" + function_.names[operand.symbol] + "' is no variable with an address");
+    if (found->global >= 0) {
+      Operand name;
+      name.kind = Operand::Kind::symbol;
+      name.symbol = operand.symbol;
+      const Virtual v = source(name, Type::u64);
+      use(Field::a, v);
+      return true;
+    }
+    code_.ops.back().imm += int64_t(found->address);
+  }
+  use(Field::a, constant(0, 2));
+  return true;
+}
+
+Virtual Builder::address_value(const Operand& operand) {
+  if (operand.kind != Operand::Kind::address && operand.kind != Operand::Kind::tensor) refuse("an address is needed here");
+  Virtual base;
+  if (operand.reg >= 0) {
+    if (function_.registers[operand.reg].type == Type::pred) refuse("a predicate as an address");
+    base = operand.reg;
+  } else if (operand.symbol >= 0) {
+    Operand name;
+    name.kind = Operand::Kind::symbol;
+    name.symbol = operand.symbol;
+    const auto found = symbol(operand.symbol);
+    const bool param = found && found->space == ptx::Space::param;
+    base = found && !param && found->global < 0 ? source(name, Type::u32) : source(name, Type::u64);
+    if (param) base = constant(found->address + kParamWindow, 2);  // a tensor map given by its parameter's name
+  } else {
+    return constant(uint64_t(operand.offset), 1);
+  }
+  if (operand.offset == 0) return base;
+  const uint32_t width = virtual_rows_[base];
+  const Virtual sum = scratch(width), offset = constant(uint64_t(operand.offset), width);
+  emit(width == 2 ? LaneCode::add_64 : LaneCode::add_32);
+  use(Field::a, base);
+  use(Field::b, offset);
+  def(Field::d, sum);
+  return sum;
+}
+
+// Static shared variables from the first user byte, the dynamic ones behind them; parameters and locals by their order.
+void Builder::lay_out_variables() {
+  uint64_t shared = kSharedBase, local = 0, param = 0;
+  std::vector<const ptx::Variable*> dynamic;
+  const auto place = [&](const ptx::Variable& v) {
+    if (v.alignment == 0 || !std::has_single_bit(v.alignment)) refuse("alignment of '" + v.name + "' is no power of two");
+    switch (v.space) {
+      case ptx::Space::shared:
+        if (v.is_extern || v.size == 0) {
+          dynamic.push_back(&v);
+        } else {
+          shared = align_up(shared, v.alignment);
+          symbols_[v.name] = {v.space, shared, -1};
+          shared += v.size;
+        }
+        break;
+      case ptx::Space::local:
+        local = align_up(local, v.alignment);
+        symbols_[v.name] = {v.space, local, -1};
+        local += v.size;
+        break;
+      case ptx::Space::param: {
+        const uint32_t alignment = std::max(v.alignment, ptx::size_in_bytes(v.type));
+        param = align_up(param, alignment);
+        symbols_[v.name] = {v.space, param, -1};
+        param += v.size;
+        break;
+      }
+      default: refuse("variable '" + v.name + "' is in a space that a function cannot declare");
+    }
+  };
+  int32_t global = 0;
+  for (const ptx::Variable& v : module_.variables) {
+    if (v.space == ptx::Space::global || v.space == ptx::Space::constant) {
+      symbols_[v.name] = {v.space, 0, global++};
+    } else {
+      place(v);
+    }
+  }
+  for (const ptx::Variable& v : function_.params) place(v);
+  for (const ptx::Variable& v : function_.variables) place(v);
+  code_.static_shared_bytes = uint32_t(shared - kSharedBase);
+  uint32_t alignment = 16;  // all dynamic variables are the same bytes
+  for (const ptx::Variable* v : dynamic) alignment = std::max(alignment, v->alignment);
+  code_.dynamic_shared = uint32_t(align_up(shared, alignment));
+  for (const ptx::Variable* v : dynamic) symbols_[v->name] = {v->space, code_.dynamic_shared, -1};
+  code_.local_bytes = uint32_t(align_up(local, 16));
+  code_.param_bytes = uint32_t(param);
+  if (shared > kSharedBase + kSharedLimit) refuse("static shared memory exceeds 232448 bytes");
+}
+
+void Builder::decode() {
+  virtual_rows_.reserve(function_.registers.size() + 64);
+  for (const ptx::Register& r : function_.registers) virtual_rows_.push_back(uint8_t(rows_of(r.type)));
+  fixed_words_.resize(virtual_rows_.size());
+  predicate_index_.assign(function_.registers.size(), -1);
+  op_of_instruction_.resize(function_.instructions.size() + 1);
+  for (size_t i = 0; i < function_.instructions.size(); ++i) {
+    op_of_instruction_[i] = uint32_t(code_.ops.size());
+    instruction_ = &function_.instructions[i];
+    instruction_index_ = uint32_t(i);
+    const auto family = families().find(instruction_->parts[0]);
+    if (family == families().end()) refuse("unknown instruction '" + std::string(instruction_->opcode) + "'");
+    Modifiers modifiers(*instruction_);
+    family->second(*this, modifiers);
+    if (!modifiers.first_left().empty()) {
+      refuse("unknown modifier '." + std::string(modifiers.first_left()) + "' of '" +
+             std::string(instruction_->opcode) + "'");
+    }
+  }
+  op_of_instruction_.back() = uint32_t(code_.ops.size());
+  // Falling off the end is an exit.
+  static const ptx::Instruction end;
+  instruction_ = &end;
+  instruction_index_ = uint32_t(function_.instructions.size());
+  emit(exit_lanes);
+  if (code_.predicates > 65535) refuse("more than 65535 predicates");
+}
+
+void Builder::link_branches() {
+  for (Op& op : code_.ops) {
+    if (op.run == branch || op.run == branch_uniform) {
+      op.target = op_of_instruction_[function_.labels[op.target].instruction];
+    }
+  }
+}
+
+void Builder::find_blocks() {
+  const uint32_t n = uint32_t(code_.ops.size());
+  const auto is_branch = [&](const Op& op) { return op.run == branch || op.run == branch_uniform; };
+  std::vector<bool> leader(n + 1, false);
+  leader[0] = true;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (is_branch(code_.ops[i])) leader[code_.ops[i].target] = leader[i + 1] = true;
+    if (code_.ops[i].run == exit_lanes) leader[i + 1] = true;
+  }
+  block_of_op_.resize(n);
+  for (uint32_t i = 0; i < n; ++i) {
+    if (leader[i]) blocks_.push_back({i, i, {}, {}});
+    blocks_.back().end = i + 1;
+    block_of_op_[i] = uint32_t(blocks_.size() - 1);
+  }
+  for (uint32_t b = 0; b < blocks_.size(); ++b) {
+    const Op& last = code_.ops[blocks_[b].end - 1];
+    const bool guarded = last.guard != 0;
+    std::vector<uint32_t>& next = blocks_[b].successors;
+    if (is_branch(last)) next.push_back(block_of_op_[last.target]);
+    const bool falls = is_branch(last) || last.run == exit_lanes ? guarded : true;
+    if (falls && blocks_[b].end < n) next.push_back(block_of_op_[blocks_[b].end]);
+    if (next.size() == 2 && next[0] == next[1]) next.pop_back();
+  }
+  for (uint32_t b = 0; b < blocks_.size(); ++b) {
+    for (uint32_t s : blocks_[b].successors) blocks_[s].predecessors.push_back(b);
+  }
+}
+
+// Lanes that a branch separates meet again at its immediate post-dominator (Cooper, Harvey and Kennedy's iteration on
+// the reversed graph, whose root is a virtual exit).
+void Builder::find_joins() {
+  const uint32_t n = uint32_t(blocks_.size()), root = n;
+  std::vector<uint32_t> order;              // reverse post-order of the reversed graph, root first
+  std::vector<uint32_t> number(n + 1, ~0u);
+  std::vector<std::vector<uint32_t>> reverse(n + 1);  // successors in the reversed graph
+  for (uint32_t b = 0; b < n; ++b) {
+    reverse[b] = blocks_[b].predecessors;
+    const Op& last = code_.ops[blocks_[b].end - 1];
+    if (blocks_[b].successors.empty() || last.run == exit_lanes) reverse[root].push_back(b);
+  }
+  std::vector<std::pair<uint32_t, size_t>> stack{{root, 0}};
+  std::vector<bool> seen(n + 1, false);
+  seen[root] = true;
+  while (!stack.empty()) {
+    auto& [b, i] = stack.back();
+    if (i < reverse[b].size()) {
+      const uint32_t next = reverse[b][i++];
+      if (!seen[next]) {
+        seen[next] = true;
+        stack.push_back({next, 0});
+      }
+    } else {
+      order.push_back(b);
+      stack.pop_back();
+    }
+  }
+  std::reverse(order.begin(), order.end());
+  for (uint32_t i = 0; i < order.size(); ++i) number[order[i]] = i;
+  std::vector<uint32_t> ipdom(n + 1, ~0u);
+  ipdom[root] = root;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t b : order) {
+      if (b == root) continue;
+      uint32_t best = ~0u;
+      const auto merge = [&](uint32_t s) {
+        if (ipdom[s] == ~0u) return;
+        if (best == ~0u) {
+          best = s;
+          return;
+        }
+        uint32_t x = s, y = best;
+        while (x != y) {
+          while (number[x] > number[y]) x = ipdom[x];
+          while (number[y] > number[x]) y = ipdom[y];
+        }
+        best = x;
+      };
+      for (uint32_t s : blocks_[b].successors) merge(s);
+      const Op& last = code_.ops[blocks_[b].end - 1];
+      if (blocks_[b].successors.empty() || last.run == exit_lanes) merge(root);
+      if (best != ipdom[b]) {
+        ipdom[b] = best;
+        changed = true;
+      }
+    }
+  }
+  for (Block& block : blocks_) {
+    Op& last = code_.ops[block.end - 1];
+    if (last.run != branch) continue;
+    const uint32_t meet = ipdom[block_of_op_[block.end - 1]];
+    last.join = meet == ~0u || meet == root ? uint32_t(code_.ops.size()) : blocks_[meet].begin;
+  }
+}
+
+// Linear scan over live intervals. A register's interval covers every op where some lane may still need it, so that
+// fragments of a warp, which run different ops on different lanes of the same rows, do not disturb each other.
+void Builder::allocate_rows() {
+  const size_t virtuals = virtual_rows_.size(), words = (virtuals + 63) / 64, blocks = blocks_.size();
+  std::vector<std::vector<uint32_t>> slots_of_op(code_.ops.size());
+  for (uint32_t s = 0; s < slots_.size(); ++s) slots_of_op[slots_[s].op].push_back(s);
+  using Bits = std::vector<uint64_t>;
+  std::vector<Bits> live_in(blocks, Bits(words)), exposed(blocks, Bits(words)), killed(blocks, Bits(words));
+  const auto set = [](Bits& bits, Virtual v) { bits[v / 64] |= 1ull << (v % 64); };
+  const auto has = [](const Bits& bits, Virtual v) { return bits[v / 64] >> (v % 64) & 1; };
+  const auto fixed = [&](Virtual v) { return !fixed_words_[v].empty(); };
+  for (size_t b = 0; b < blocks; ++b) {
+    for (uint32_t i = blocks_[b].begin; i < blocks_[b].end; ++i) {
+      const bool conditional = code_.ops[i].guard != 0;
+      for (uint32_t s : slots_of_op[i]) {
+        const Slot& slot = slots_[s];
+        if (fixed(slot.v)) continue;
+        if ((slot.is_use || conditional) && !has(killed[b], slot.v)) set(exposed[b], slot.v);
+      }
+      for (uint32_t s : slots_of_op[i]) {
+        const Slot& slot = slots_[s];
+        if (slot.is_def && !slot.is_use && !conditional && !fixed(slot.v)) set(killed[b], slot.v);
+      }
+    }
+  }
+  Bits out(words);
+  const auto live_out = [&](size_t b) -> const Bits& {
+    std::fill(out.begin(), out.end(), 0);
+    for (uint32_t s : blocks_[b].successors) {
+      for (size_t w = 0; w < words; ++w) out[w] |= live_in[s][w];
+    }
+    return out;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t b = blocks; b-- > 0;) {
+      const Bits& o = live_out(b);
+      for (size_t w = 0; w < words; ++w) {
+        const uint64_t in = exposed[b][w] | (o[w] & ~killed[b][w]);
+        if (in != live_in[b][w]) {
+          live_in[b][w] = in;
+          changed = true;
+        }
+      }
+    }
+  }
+  struct Interval {
+    Virtual v;
+    uint32_t first = ~0u, last = 0;
+  };
+  std::vector<Interval> intervals(virtuals);
+  for (size_t v = 0; v < virtuals; ++v) intervals[v].v = Virtual(v);
+  const auto cover = [&](Virtual v, uint32_t at) {
+    intervals[v].first = std::min(intervals[v].first, at);
+    intervals[v].last = std::max(intervals[v].last, at);
+  };
+  // Sources are read (2 * op) before results are written (2 * op + 1).
+  for (const Slot& slot : slots_) {
+    if (slot.is_use || code_.ops[slot.op].guard != 0) cover(slot.v, 2 * slot.op);
+    if (slot.is_def) cover(slot.v, 2 * slot.op + 1);
+  }
+  for (size_t b = 0; b < blocks; ++b) {
+    for (int side = 0; side < 2; ++side) {
+      const Bits& bits = side == 0 ? live_in[b] : live_out(b);
+      for (size_t w = 0; w < words; ++w) {
+        for (uint64_t rest = bits[w]; rest; rest &= rest - 1) {
+          cover(Virtual(w * 64 + size_t(std::countr_zero(rest))), side == 0 ? 2 * blocks_[b].begin : 2 * blocks_[b].end - 1);
+        }
+      }
+    }
+  }
+  std::vector<uint16_t> row_of(virtuals, 0);
+  uint32_t rows = 0;
+  std::vector<uint32_t> free_rows[5];  // by width
+  std::vector<Interval> sorted;
+  for (const Interval& i : intervals) {
+    if (i.first != ~0u && !fixed(i.v)) sorted.push_back(i);
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const Interval& x, const Interval& y) { return x.first < y.first; });
+  std::vector<Interval> active;  // a heap by last
+  const auto later = [](const Interval& x, const Interval& y) { return x.last > y.last; };
+  for (const Interval& interval : sorted) {
+    while (!active.empty() && active.front().last < interval.first) {
+      std::pop_heap(active.begin(), active.end(), later);
+      free_rows[virtual_rows_[active.back().v]].push_back(row_of[active.back().v]);
+      active.pop_back();
+    }
+    const uint32_t width = virtual_rows_[interval.v];
+    uint32_t row;
+    if (!free_rows[width].empty()) {
+      row = free_rows[width].back();
+      free_rows[width].pop_back();
+    } else {
+      row = rows;
+      rows += width;
+    }
+    if (rows > 60000) refuse("the function needs more registers than the simulated GPU can hold");
+    row_of[interval.v] = uint16_t(row);
+    active.push_back(interval);
+    std::push_heap(active.begin(), active.end(), later);
+  }
+  for (size_t v = 0; v < virtuals; ++v) {
+    if (!fixed(Virtual(v)) || intervals[v].first == ~0u) continue;
+    row_of[v] = uint16_t(rows);
+    for (FixedRow word : fixed_words_[v]) {
+      word.row = uint16_t(rows++);
+      code_.fixed.push_back(word);
+    }
+    if (rows > 65000) refuse("the function needs more constants than the simulated GPU can hold");
+  }
+  code_.rows = rows;
+  for (const Slot& slot : slots_) {
+    const uint16_t row = uint16_t(row_of[slot.v] + slot.row);
+    Op& op = code_.ops[slot.op];
+    switch (slot.field) {
+      case Field::d: op.d = row; break;
+      case Field::a: op.a = row; break;
+      case Field::b: op.b = row; break;
+      case Field::c: op.c = row; break;
+      case Field::aux: code_.aux[slot.aux] = row; break;
+    }
+  }
+}
+
+Code Builder::build() {
+  code_.name = function_.name;
+  code_.function = &function_;
+  lay_out_variables();
+  decode();
+  link_branches();
+  find_blocks();
+  find_joins();
+  allocate_rows();
+  uint64_t threads = 1;
+  const bool required = function_.required_threads[0] != 0;
+  const uint32_t* limits = required ? function_.required_threads : function_.max_threads;
+  for (int i = 0; i < 3; ++i) threads *= std::max(1u, limits[i]);
+  code_.max_threads = limits[0] ? uint32_t(std::min<uint64_t>(threads, 1024)) : 1024;
+  const uint32_t per_thread = kRegisterFile / (align_up(code_.max_threads, 128) * std::max(1u, function_.min_ctas));
+  code_.launch_registers = function_.max_registers ? function_.max_registers : std::min(255u, per_thread / 8 * 8);
+  return std::move(code_);
+}
+
+}  // namespace fa4::sim

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns one PTX function into Code. Each family of instructions (families.h) reads its modifiers and operands here and
+// emits ops on virtual registers; build() then finds reconvergence points, allocates rows and patches them in.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lane_handlers.h"
+#include "op.h"
+
+namespace fa4::sim {
+
+// A virtual register: `rows` cells a lane (1, 2 or 4), or a fixed row.
+using Virtual = int32_t;
+constexpr Virtual kNoVirtual = -1;
+
+// The modifiers of one opcode. Every one has to be taken by the family; finish() refuses the rest.
+class Modifiers {
+ public:
+  explicit Modifiers(const ptx::Instruction& instruction);
+  bool take(std::string_view name);                  // true and consumed if present
+  std::string_view take_any(std::initializer_list<std::string_view> names);  // "" if none is present
+  std::string_view take_prefix(std::string_view prefix);  // first one that starts so, "" if none
+  ptx::Type type();                                  // next type suffix; Type::none if there is none
+  std::string_view first_left() const;               // "" when all are taken
+ private:
+  const ptx::Instruction& instruction_;
+  std::vector<bool> taken_;
+};
+
+class Builder {
+ public:
+  Builder(const ptx::Module& module, const ptx::Function& function);
+  Code build();
+
+  // ---- for the families ----
+  const ptx::Instruction& instruction() const { return *instruction_; }
+  const ptx::Operand& operand(size_t index) const;   // refuses when missing
+  size_t operand_count() const { return instruction_->operands.size(); }
+  [[noreturn]] void refuse(const std::string& message) const;
+
+  Op& emit(Handler handler);
+  Op& emit(LaneCode code) { return emit(lane_handler(code)); }
+  Op& newest() { return code_.ops.back(); }
+
+  // Rows a value of this type needs.
+  static uint32_t rows_of(ptx::Type type);
+  // A source operand of a type: register, immediate, special register or address of a symbol.
+  Virtual source(const ptx::Operand& operand, ptx::Type type);
+  Virtual destination(const ptx::Operand& operand, uint32_t rows);  // `_` gives a scratch register
+  Virtual constant(uint64_t bits, uint32_t rows);
+  Virtual scratch(uint32_t rows);
+  uint16_t predicate(const ptx::Operand& operand, bool* negated);   // source
+  uint16_t predicate_destination(const ptx::Operand& operand);      // `_`: 0
+  uint16_t predicate_of(int32_t reg);                               // register index -> predicate
+  uint16_t scratch_predicate();
+  ptx::Type register_type(const ptx::Operand& operand) const;       // Type::none if it is no register
+
+  // Ties an operand field of the newest op to a virtual register.
+  enum class Field : uint8_t { d, a, b, c, aux };
+  void def(Field field, Virtual v, uint32_t row = 0, bool partial = false);
+  void use(Field field, Virtual v, uint32_t row = 0);
+  void def_use(Field field, Virtual v);               // read and written
+  // Appends a row to the op's aux list.
+  void aux_def(Virtual v, uint32_t row = 0);
+  void aux_use(Virtual v, uint32_t row = 0);
+
+  // [base + offset] into field a and Op::imm; returns true when the address register has 64 bits.
+  bool address(const ptx::Operand& operand, AddressSpace space);
+  // The whole address of [base + offset] as a register of 1 or 2 rows, for instructions with several addresses.
+  Virtual address_value(const ptx::Operand& operand);
+  uint32_t rows(Virtual v) const { return virtual_rows_[v]; }
+  // Values of symbols.
+  struct Symbol {
+    ptx::Space space;
+    uint64_t address;    // shared, local, param: offset in the space
+    int32_t global = -1; // .global / .const: index of the module variable
+  };
+  std::optional<Symbol> symbol(int32_t name) const;
+
+  uint64_t param_bytes() const { return code_.param_bytes; }
+  void mark_communicates() { code_.communicates = true; }
+  const ptx::Module& module() const { return module_; }
+  const ptx::Function& function() const { return function_; }
+
+ private:
+  struct Slot {
+    uint32_t op, aux;
+    Virtual v;
+    Field field;
+    uint8_t row;
+    bool is_def, is_use;
+  };
+  struct Block {
+    uint32_t begin, end;
+    std::vector<uint32_t> successors, predecessors;
+  };
+
+  void lay_out_variables();
+  void decode();
+  void link_branches();
+  void find_blocks();
+  void find_joins();
+  void allocate_rows();
+
+  const ptx::Module& module_;
+  const ptx::Function& function_;
+  const ptx::Instruction* instruction_ = nullptr;
+  uint32_t instruction_index_ = 0;
+  Code code_;
+  std::vector<uint8_t> virtual_rows_;                  // by Virtual
+  std::map<std::pair<uint64_t, uint32_t>, Virtual> constants_;
+  std::map<std::pair<int, uint32_t>, Virtual> specials_;
+  std::vector<int32_t> predicate_index_;               // by register
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> op_of_instruction_;
+  std::vector<Block> blocks_;
+  std::vector<uint32_t> block_of_op_;
+  std::unordered_map<std::string, Symbol> symbols_;
+  Virtual fixed_virtual(FixedRow::Kind low, uint32_t low_value, FixedRow::Kind high, uint32_t high_value,
+                        uint32_t rows);
+  std::vector<std::vector<FixedRow>> fixed_words_;     // by Virtual: the words of a fixed register, empty otherwise
+};
+
+// Control flow: the ops by which the builder knows the ends of basic blocks.
+const Op* branch(Warp& warp, const Op* op, Mask mask);
+const Op* branch_uniform(Warp& warp, const Op* op, Mask mask);
+const Op* exit_lanes(Warp& warp, const Op* op, Mask mask);
+
+// How a base opcode is read.
+using Family = void (*)(Builder&, Modifiers&);
+struct FamilyRow {
+  std::string_view opcode;
+  Family build;
+};
+// True if the instruction's type is a floating-point one, which it then built (add, sub, mul, mad, div, min, max, neg, abs).
+bool float_arithmetic(Builder& builder, Modifiers& modifiers);
+// mov from %clock, %clock64 or %globaltimer, which change while the warp runs; false for other special registers.
+bool read_clock(Builder& builder, const ptx::Operand& operand, uint32_t rows);
+std::vector<FamilyRow> integer_rows();    // integer, logic, shifts, selection, predicates
+std::vector<FamilyRow> float_rows();      // f32, f64, f32x2, conversions, ex2
+std::vector<FamilyRow> memory_rows();     // ld, st, atom, red, cvta, prefetch
+std::vector<FamilyRow> control_rows();    // bra, exit, barriers of threads, warp-wide instructions, setmaxnreg
+std::vector<FamilyRow> mbarrier_rows();   // mbarrier.*, fence.*
+std::vector<FamilyRow> bulk_rows();       // cp.async.bulk*, prefetch.tensormap
+std::vector<FamilyRow> tcgen05_rows();    // tcgen05.*
+
+}  // namespace fa4::sim

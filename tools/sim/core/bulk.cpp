@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// cp.async.bulk and cp.async.bulk.tensor: boxes and runs of bytes that the TMA engine moves while the threads go on.
+#include "bulk.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "builder.h"
+#include "mbarrier.h"
+#include "shared_memory.h"
+
+namespace fa4::sim {
+
+using ptx::Operand;
+using ptx::Type;
+using Field = Builder::Field;
+
+namespace {
+
+// Nominal times of the TMA engine in cycles.
+constexpr uint64_t kLoadLatency = 600, kStoreReadLatency = 250, kStoreLatency = 600, kBytesPerCycle = 128;
+
+std::string hex(uint64_t v) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(v));
+  return text;
+}
+
+uint64_t value(const Row* row, int lane, bool wide) {
+  return wide ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
+}
+
+uint64_t engine_time(Cta& cta, uint64_t now, uint32_t bytes, uint64_t latency) {
+  cta.tma_free = std::max(cta.tma_free, now) + bytes / kBytesPerCycle;
+  return cta.tma_free + latency;
+}
+
+uint32_t map_slot(Cta& cta) {
+  if (cta.free_maps.empty()) {
+    cta.maps.emplace_back();
+    return uint32_t(cta.maps.size() - 1);
+  }
+  const uint32_t slot = cta.free_maps.back();
+  cta.free_maps.pop_back();
+  return slot;
+}
+
+// The tensor map at a generic address: in the kernel's parameters or in global memory.
+void read_map(Warp& w, const Op* op, uint64_t address, TensorMap* map) {
+  const LaunchState& launch = *w.cta->launch;
+  const std::byte* bytes = nullptr;
+  if (address % 64 != 0) fault(w, op, Fault::Kind::misaligned_address, "the tensor map's address " + hex(address) + " is not 64-byte aligned");
+  if (address >= kParamWindow && address < kParamWindow + kWindowBytes) {
+    const uint64_t offset = address - kParamWindow;
+    if (offset + sizeof(CUtensorMap) <= launch.launch->params.size()) bytes = launch.launch->params.data() + offset;
+  } else {
+    bytes = launch.memory->at(address, sizeof(CUtensorMap));
+  }
+  if (!bytes) fault(w, op, Fault::Kind::illegal_address, "no tensor map at address " + hex(address));
+  if (!decode(bytes, map)) fault(w, op, Fault::Kind::illegal_instruction, "the 128 bytes at " + hex(address) + " are no tensor map that cuTensorMapEncodeTiled made");
+}
+
+struct Box {
+  uint32_t slot;
+  uint32_t shared;
+  uint32_t bytes;
+};
+
+// What loads and stores of boxes share. Rows: a shared address, b tensor map, aux coordinates.
+Box prepare_box(Warp& w, const Op* op, int lane, Event& event) {
+  Cta& cta = *w.cta;
+  const uint64_t shared = own_shared(value(w.rows + op->a, lane, op->mode & 1));
+  const uint32_t slot = map_slot(cta);
+  TensorMap& map = cta.maps[slot];
+  read_map(w, op, value(w.rows + op->b, lane, true), &map);
+  const uint16_t* rows = w.code->aux.data() + op->aux;
+  if (map.rank != op->count) {
+    fault(w, op, Fault::Kind::illegal_instruction, "the instruction has " + std::to_string(op->count) + " coordinates, the tensor map rank " + std::to_string(map.rank));
+  }
+  for (uint32_t i = 0; i < op->count; ++i) event.coordinates[i] = int32_t(w.rows[rows[i]].lane[lane]);
+  const uint32_t bytes = map.box_bytes();
+  const std::string outside = outside_shared(cta, shared, bytes);
+  if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, "the box's " + outside);
+  if (shared % 128 != 0) fault(w, op, Fault::Kind::misaligned_address, "the box's shared address " + hex(shared) + " is not 128-byte aligned");
+  if (const MBarrier* barrier = mbarrier_in(cta, uint32_t(shared), bytes)) {
+    fault(w, op, Fault::Kind::poison, "the box covers the live barrier " + barrier_name(cta, barrier->address));
+  }
+  event.cta = &cta;
+  event.warp = uint16_t(w.index);
+  event.lane = uint16_t(lane);
+  event.op = op;
+  event.slot = slot;
+  event.shared = uint32_t(shared);
+  event.bytes = bytes;
+  return {slot, uint32_t(shared), bytes};
+}
+
+void trace(const Event& event, uint32_t kind, uint64_t begin) {
+  if (!event.cta->traced) return;
+  fa4sim_event e{};
+  e.kind = kind;
+  e.begin = begin;
+  e.end = event.time;
+  e.warp = event.warp;
+  e.address = event.shared;
+  e.bytes = event.bytes;
+  std::copy(std::begin(event.coordinates), std::end(event.coordinates), e.coordinates);
+  event.cta->trace(e);
+}
+
+void schedule(Cta& cta, const Event& event) {
+  ++cta.in_flight;
+  cta.scheduler->schedule(event);
+}
+
+const Op* box_load(Warp& w, const Op* op, Mask mask) {
+  Cta& cta = *w.cta;
+  for (; mask; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    Event event;
+    event.kind = Event::Kind::box_load;
+    const Box box = prepare_box(w, op, lane, event);
+    event.address = uint32_t(own_shared(value(w.rows + op->c, lane, op->mode & 2)));
+    if (!find_mbarrier(cta, event.address)) {
+      fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(cta, event.address));
+    }
+    set_shared_valid(cta, box.shared, box.bytes, false);
+    event.time = engine_time(cta, w.time, box.bytes, kLoadLatency);
+    trace(event, FA4SIM_EVENT_BOX_LOAD, w.time);
+    schedule(cta, event);
+    ++w.counters.box_loads;
+    w.counters.box_load_bytes += box.bytes;
+  }
+  return op + 1;
+}
+
+BulkGroups& groups(Warp& w, int lane) {
+  if (w.bulk.empty()) w.bulk.resize(kLanes);
+  return w.bulk[lane];
+}
+
+const Op* box_store(Warp& w, const Op* op, Mask mask) {
+  Cta& cta = *w.cta;
+  for (; mask; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    Event event;
+    event.kind = Event::Kind::box_store_read;
+    const Box box = prepare_box(w, op, lane, event);
+    if (const int64_t bad = first_invalid_shared(cta, box.shared, box.bytes); bad >= 0) {
+      fault(w, op, Fault::Kind::poison, "the box to store holds " + shared_name(cta, uint32_t(bad)) + ", which nobody has written or a copy in flight will write");
+    }
+    BulkGroups& g = groups(w, lane);
+    event.group = g.newest;
+    ++g.unread[g.newest % BulkGroups::capacity];
+    ++g.unfinished[g.newest % BulkGroups::capacity];
+    event.time = engine_time(cta, w.time, box.bytes, kStoreReadLatency);
+    trace(event, FA4SIM_EVENT_BOX_STORE, w.time);
+    schedule(cta, event);
+    ++w.counters.box_stores;
+    w.counters.box_store_bytes += box.bytes;
+  }
+  return op + 1;
+}
+
+// cp.async.bulk.shared.global: a shared, b global, c mbarrier, aux: bytes
+const Op* bulk_load(Warp& w, const Op* op, Mask mask) {
+  Cta& cta = *w.cta;
+  for (; mask; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    Event event;
+    event.kind = Event::Kind::bulk_load;
+    event.cta = &cta;
+    event.warp = uint16_t(w.index);
+    event.lane = uint16_t(lane);
+    event.op = op;
+    event.shared = uint32_t(own_shared(value(w.rows + op->a, lane, op->mode & 1)));
+    event.global = value(w.rows + op->b, lane, true);
+    event.address = uint32_t(own_shared(value(w.rows + op->c, lane, op->mode & 2)));
+    event.bytes = w.rows[w.code->aux[op->aux]].lane[lane];
+    const std::string outside = outside_shared(cta, event.shared, event.bytes);
+    if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, outside);
+    if (event.shared % 16 || event.global % 16 || event.bytes % 16 || event.bytes == 0) {
+      fault(w, op, Fault::Kind::misaligned_address, "a bulk copy's addresses and size are multiples of 16 bytes");
+    }
+    if (!cta.launch->memory->at(event.global, event.bytes)) {
+      fault(w, op, Fault::Kind::illegal_address, "the bulk copy reads " + hex(event.global) + ": " + cta.launch->memory->describe(event.global));
+    }
+    if (!find_mbarrier(cta, event.address)) fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(cta, event.address));
+    set_shared_valid(cta, event.shared, event.bytes, false);
+    event.time = engine_time(cta, w.time, event.bytes, kLoadLatency);
+    trace(event, FA4SIM_EVENT_BOX_LOAD, w.time);
+    schedule(cta, event);
+  }
+  return op + 1;
+}
+
+const Op* commit_group(Warp& w, const Op* op, Mask mask) {
+  for (; mask; mask &= mask - 1) {
+    BulkGroups& g = groups(w, std::countr_zero(mask));
+    ++g.newest;
+    if (g.newest - g.oldest >= BulkGroups::capacity) fault(w, op, Fault::Kind::illegal_instruction, "more than 64 bulk groups of one thread are pending");
+  }
+  return op + 1;
+}
+
+void retire(BulkGroups& g) {
+  while (g.oldest < g.newest && g.unfinished[g.oldest % BulkGroups::capacity] == 0) ++g.oldest;
+}
+
+// mode 1: .read
+const Op* wait_group(Warp& w, const Op* op, Mask) {
+  Fragment& f = w.fragment();
+  f.wait_object = op->mode;
+  f.wait_value = uint32_t(op->imm);
+  f.pc = op + 1;
+  if (bulk_groups_passed(w, f)) return op + 1;
+  f.state = Fragment::State::bulk_group;
+  f.wait_begin = w.time;
+  return nullptr;
+}
+
+void wake_bulk_waiters(const Event& event) {
+  Warp& w = event.cta->warps[event.warp];
+  for (Fragment& f : w.fragments) {
+    if (f.state != Fragment::State::bulk_group || !bulk_groups_passed(w, f)) continue;
+    f.state = Fragment::State::ready;
+    w.time = std::max(w.time, event.time);
+  }
+}
+
+}  // namespace
+
+bool bulk_groups_passed(const Warp& w, const Fragment& f) {
+  if (w.bulk.empty()) return true;
+  for (Mask m = f.mask; m; m &= m - 1) {
+    const BulkGroups& g = w.bulk[std::countr_zero(m)];
+    const uint64_t limit = g.newest > f.wait_value ? g.newest - f.wait_value : 0;
+    for (uint64_t i = g.oldest; i < limit; ++i) {
+      const size_t at = i % BulkGroups::capacity;
+      if (f.wait_object ? g.unread[at] : g.unfinished[at]) return false;
+    }
+  }
+  return true;
+}
+
+void land_box_load(const Event& event) {
+  Cta& cta = *event.cta;
+  const TensorMap& map = cta.maps[event.slot];
+  const std::string error = load_box(map, *cta.launch->memory, {event.coordinates, map.rank}, cta.shared, event.shared);
+  if (!error.empty()) fault(cta, event.warp, event.op, Fault::Kind::illegal_instruction, error);
+  cta.free_maps.push_back(event.slot);
+  set_shared_valid(cta, event.shared, event.bytes, true);
+  MBarrier* barrier = find_mbarrier(cta, event.address);
+  if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the copy lands but its mbarrier is gone");
+  const std::string tx = complete_tx(cta, *barrier, event.bytes, event.time);
+  if (!tx.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, tx);
+}
+
+void land_bulk_load(const Event& event) {
+  Cta& cta = *event.cta;
+  const std::byte* source = cta.launch->memory->at(event.global, event.bytes);
+  if (!source) fault(cta, event.warp, event.op, Fault::Kind::illegal_address, "the bulk copy's source was freed");
+  std::memcpy(cta.shared.data() + event.shared, source, event.bytes);
+  set_shared_valid(cta, event.shared, event.bytes, true);
+  MBarrier* barrier = find_mbarrier(cta, event.address);
+  if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the copy lands but its mbarrier is gone");
+  const std::string tx = complete_tx(cta, *barrier, event.bytes, event.time);
+  if (!tx.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, tx);
+}
+
+void land_box_store_read(const Event& event) {
+  Cta& cta = *event.cta;
+  const TensorMap& map = cta.maps[event.slot];
+  if (const int64_t bad = first_invalid_shared(cta, event.shared, event.bytes); bad >= 0) {
+    fault(cta, event.warp, event.op, Fault::Kind::poison, "the box being stored was overwritten by a copy before it was read: " + shared_name(cta, uint32_t(bad)));
+  }
+  const std::string error = store_box(map, *cta.launch->memory, {event.coordinates, map.rank}, cta.shared, event.shared);
+  if (!error.empty()) fault(cta, event.warp, event.op, Fault::Kind::illegal_instruction, error);
+  cta.free_maps.push_back(event.slot);
+  BulkGroups& g = cta.warps[event.warp].bulk[event.lane];
+  --g.unread[event.group % BulkGroups::capacity];
+  Event done = event;
+  done.kind = Event::Kind::box_store_done;
+  done.time = event.time + kStoreLatency - kStoreReadLatency;
+  schedule(cta, done);
+  wake_bulk_waiters(event);
+}
+
+void land_box_store_done(const Event& event) {
+  BulkGroups& g = event.cta->warps[event.warp].bulk[event.lane];
+  --g.unfinished[event.group % BulkGroups::capacity];
+  retire(g);
+  wake_bulk_waiters(event);
+}
+
+namespace {
+
+void build_cp(Builder& b, Modifiers& m) {
+  if (!m.take("async") || !m.take("bulk")) b.refuse("of the cp.async forms cp.async.bulk is supported");
+  if (m.take("commit_group")) {
+    b.emit(commit_group);
+    return;
+  }
+  if (m.take("wait_group")) {
+    const bool read = m.take("read");
+    if (b.operand(0).kind != Operand::Kind::immediate) b.refuse("wait_group takes an immediate");
+    Op& op = b.emit(wait_group);
+    op.mode = read;
+    op.imm = int64_t(b.operand(0).bits);
+    return;
+  }
+  if (m.take("prefetch")) b.refuse("cp.async.bulk.prefetch is not supported");
+  const bool tensor = m.take("tensor");
+  uint8_t rank = 0;
+  if (tensor) {
+    const auto dim = m.take_any({"1d", "2d", "3d", "4d", "5d"});
+    if (dim.empty()) b.refuse("cp.async.bulk.tensor says .1d to .5d");
+    rank = uint8_t(dim[0] - '0');
+    m.take("tile");
+  }
+  // The destination's space stands before the source's.
+  const auto& parts = b.instruction().parts;
+  const auto at = [&](std::string_view name) {
+    return std::find(parts.begin(), parts.end(), name) - parts.begin();
+  };
+  const bool store = at("global") < std::min(at("shared::cta"), at("shared::cluster"));
+  m.take("global");
+  m.take("shared::cta");
+  if (m.take("shared::cluster") && store) b.refuse("a store reads .shared::cta");
+  if (m.take("multicast::cluster")) b.refuse("clusters are not supported");
+  const bool hint = m.take("L2::cache_hint");
+  if (store) {
+    if (!m.take("bulk_group")) b.refuse("a bulk store completes by .bulk_group");
+    if (!tensor) b.refuse("of the bulk stores cp.async.bulk.tensor is supported");
+    const Operand& target = b.operand(0);
+    if (target.kind != Operand::Kind::tensor || target.elements.size() != rank) b.refuse("a [map, {coordinates}] of the instruction's rank is needed");
+    const Virtual map = b.address_value(target), shared = b.address_value(b.operand(1));
+    std::vector<Virtual> coordinates;
+    for (const Operand& c : target.elements) coordinates.push_back(b.source(c, Type::s32));
+    if (b.rows(map) != 2) b.refuse("a tensor map's address has 64 bits");
+    Op& op = b.emit(box_store);
+    op.count = rank;
+    op.mode = b.rows(shared) == 2;
+    op.cycles = 50;
+    b.use(Field::a, shared);
+    b.use(Field::b, map);
+    for (Virtual c : coordinates) b.aux_use(c);
+    return;
+  }
+  if (!m.take("mbarrier::complete_tx::bytes")) b.refuse("a bulk load completes by .mbarrier::complete_tx::bytes");
+  const Virtual shared = b.address_value(b.operand(0));
+  const Virtual source = b.address_value(b.operand(1));
+  const size_t barrier_at = tensor ? 2 : 3;
+  const Virtual barrier = b.address_value(b.operand(barrier_at));
+  if (b.operand_count() > barrier_at + 1 + hint) b.refuse("an operand more than the modifiers ask for");
+  if (b.rows(source) != 2) b.refuse("the source's address has 64 bits");
+  std::vector<Virtual> values;
+  if (tensor) {
+    const Operand& from = b.operand(1);
+    if (from.kind != Operand::Kind::tensor || from.elements.size() != rank) b.refuse("a [map, {coordinates}] of the instruction's rank is needed");
+    for (const Operand& c : from.elements) values.push_back(b.source(c, Type::s32));
+  } else {
+    values.push_back(b.source(b.operand(2), Type::u32));
+  }
+  Op& op = b.emit(tensor ? box_load : bulk_load);
+  op.count = rank;
+  op.mode = uint8_t((b.rows(shared) == 2 ? 1 : 0) | (b.rows(barrier) == 2 ? 2 : 0));
+  op.cycles = 50;
+  b.use(Field::a, shared);
+  b.use(Field::b, source);
+  b.use(Field::c, barrier);
+  for (Virtual v : values) b.aux_use(v);
+}
+
+void build_createpolicy(Builder& b, Modifiers& m) {
+  // A policy is opaque and has no effect on values.
+  m.take("fractional");
+  m.take_prefix("L2::");
+  m.take_prefix("L2::");
+  if (m.type() != Type::b64) b.refuse("createpolicy gives a .b64");
+  const Virtual d = b.destination(b.operand(0), 2), zero = b.constant(0, 2);
+  b.emit(LaneCode::mov64);
+  b.use(Field::a, zero);
+  b.def(Field::d, d);
+}
+
+}  // namespace
+
+std::vector<FamilyRow> bulk_rows() { return {{"cp", build_cp}, {"createpolicy", build_createpolicy}}; }
+
+}  // namespace fa4::sim

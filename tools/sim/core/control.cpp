@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow with a program counter for each lane, barriers of threads, and instructions that work across a warp.
+#include <algorithm>
+#include <bit>
+
+#include "builder.h"
+#include "machine.h"
+
+namespace fa4::sim {
+
+using ptx::Type;
+using Field = Builder::Field;
+
+namespace {
+
+std::string hex(uint64_t v) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(v));
+  return text;
+}
+
+// Lets a lane leave the joins that expect it, and opens those that were waiting for it alone.
+void leave_joins(Warp& w, int16_t join, Mask lanes);
+
+void open_join(Warp& w, int16_t index) {
+  Join& join = w.joins[index];
+  Fragment merged;
+  merged.pc = join.at;
+  merged.mask = join.arrived;
+  merged.join = join.parent;
+  join.live = false;
+  std::erase_if(w.fragments, [&](const Fragment& f) { return f.state == Fragment::State::joining && f.join == index; });
+  if (merged.mask) w.fragments.push_back(merged);
+}
+
+void leave_joins(Warp& w, int16_t join, Mask lanes) {
+  while (join >= 0) {
+    Join& j = w.joins[join];
+    const int16_t parent = j.parent;
+    j.expected &= ~lanes;
+    if (j.live && j.arrived == j.expected) {
+      if (j.expected) open_join(w, join);
+      else j.live = false;
+    }
+    join = parent;
+  }
+}
+
+}  // namespace
+
+// The fragment reached the place where its lanes meet the others: it waits there.
+void arrive_at_join(Warp& w) {
+  Fragment& f = w.fragment();
+  Join& join = w.joins[f.join];
+  join.arrived |= f.mask;
+  f.state = Fragment::State::joining;
+  f.wait_begin = w.time;
+  if (join.arrived == join.expected) open_join(w, f.join);
+}
+
+// Lets the lanes that wait at a reconvergence point go on without the others: a lane may spin on something that a
+// waiting lane will do.
+bool release_joins(Warp& w) {
+  bool any = false;
+  for (Fragment& f : w.fragments) {
+    if (f.state != Fragment::State::joining) continue;
+    Join& join = w.joins[f.join];
+    join.arrived &= ~f.mask;
+    join.expected &= ~f.mask;
+    f.state = Fragment::State::ready;
+    f.pc = join.at;
+    f.join = join.parent;
+    any = true;
+  }
+  return any;
+}
+
+const Op* branch(Warp& w, const Op* op, Mask taken) {
+  Fragment& f = w.fragment();
+  const Op* ops = w.code->ops.data();
+  if (taken == f.mask) return ops + op->target;
+  const Op* meet = op->join < w.code->ops.size() ? ops + op->join : nullptr;
+  int16_t join = f.join;
+  if (meet && !(join >= 0 && w.joins[join].at == meet)) {
+    auto free = std::find_if(w.joins.begin(), w.joins.end(), [](const Join& j) { return !j.live; });
+    if (free == w.joins.end()) free = w.joins.insert(w.joins.end(), Join{});
+    *free = {meet, f.mask, 0, f.join, true};
+    join = int16_t(free - w.joins.begin());
+  }
+  Fragment other = f;
+  other.mask = f.mask & ~taken;
+  other.pc = op + 1;
+  other.join = join;
+  f.mask = taken;
+  f.pc = ops + op->target;
+  f.join = join;
+  const bool first_joins = f.pc == meet, second_joins = other.pc == meet;
+  w.fragments.push_back(other);
+  const int32_t second = int32_t(w.fragments.size() - 1);
+  // One side may be at the meeting point already.
+  if (first_joins) {
+    arrive_at_join(w);
+  } else if (second_joins) {
+    w.current = second;
+    arrive_at_join(w);
+  }
+  return nullptr;
+}
+
+const Op* branch_uniform(Warp& w, const Op* op, Mask taken) {
+  if (taken != w.fragment().mask) {
+    fault(w, op, Fault::Kind::illegal_instruction, "bra.uni is taken by lanes " + hex(taken) + " of " + hex(w.fragment().mask));
+  }
+  return w.code->ops.data() + op->target;
+}
+
+const Op* exit_lanes(Warp& w, const Op* op, Mask lanes) {
+  w.alive &= ~lanes;
+  const int16_t join = w.fragment().join;
+  if (w.fragment().mask == lanes) {
+    w.fragments.erase(w.fragments.begin() + w.current);
+  } else {
+    w.fragment().mask &= ~lanes;
+    w.fragment().pc = op + 1;
+  }
+  leave_joins(w, join, lanes);
+  ++w.cta->scheduler->progress;
+  return nullptr;
+}
+
+namespace {
+
+const Op* trap(Warp& w, const Op* op, Mask) {
+  fault(w, op, Fault::Kind::illegal_instruction, "trap");
+}
+const Op* nothing(Warp&, const Op* op, Mask) { return op + 1; }
+
+const Op* sleep(Warp& w, const Op* op, Mask mask) {
+  w.time += w.rows[op->a].lane[std::countr_zero(mask)];
+  return op + 1;
+}
+const Op* clock64(Warp& w, const Op* op, Mask mask) {
+  for (; mask; mask &= mask - 1) {
+    const int i = std::countr_zero(mask);
+    w.rows[op->d].lane[i] = uint32_t(w.time);
+    if (op->size == 8) w.rows[op->d + 1].lane[i] = uint32_t(w.time >> 32);
+  }
+  return op + 1;
+}
+
+void require_whole_warp(Warp& w, const Op* op, Mask mask) {
+  if (mask != w.alive) {
+    fault(w, op, Fault::Kind::illegal_instruction,
+          "an .aligned instruction must be executed by all lanes of the warp together; only lanes " + hex(mask) +
+              " of " + hex(w.alive) + " are here");
+  }
+}
+
+// bar.sync, bar.arrive (mode 1). The barrier counts threads in units of warps.
+const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
+  if (op->count) require_whole_warp(w, op, mask);
+  const int first = std::countr_zero(mask);
+  const uint32_t id = w.rows[op->a].lane[first];
+  uint32_t threads = w.rows[op->b].lane[first];
+  if (id >= 16) fault(w, op, Fault::Kind::illegal_instruction, "barrier " + std::to_string(id) + "; there are 16");
+  Cta& cta = *w.cta;
+  if (threads == 0) threads = (cta.threads + 31) / 32 * 32;
+  if (threads % 32 != 0 || threads > 1024) {
+    fault(w, op, Fault::Kind::illegal_instruction, "barrier with " + std::to_string(threads) + " threads; a multiple of 32 up to 1024 is needed");
+  }
+  CtaBarrier& barrier = cta.barriers[id];
+  if (barrier.expected != 0 && barrier.expected != threads) {
+    fault(w, op, Fault::Kind::illegal_instruction, "barrier " + std::to_string(id) + " is used with " + std::to_string(threads) +
+          " threads while " + std::to_string(barrier.expected) + " are expected");
+  }
+  barrier.expected = threads;
+  barrier.arrived += 32;
+  ++cta.scheduler->progress;
+  const bool complete = barrier.arrived >= barrier.expected;
+  const bool arrive_only = op->mode == 1;
+  if (!complete) {
+    if (arrive_only) return op + 1;
+    Fragment& f = w.fragment();
+    f.state = Fragment::State::cta_barrier;
+    f.wait_object = id;
+    f.wait_begin = w.time;
+    f.pc = op + 1;
+    return nullptr;
+  }
+  barrier = {};
+  for (Warp& other : cta.warps) {
+    for (Fragment& f : other.fragments) {
+      if (f.state == Fragment::State::cta_barrier && f.wait_object == id) {
+        f.state = Fragment::State::ready;
+        other.time = std::max(other.time, w.time);
+      }
+    }
+  }
+  cta.scheduler->slice_end = w.time;  // the others may be due first
+  return op + 1;
+}
+
+// ---- warp-wide instructions with a member mask --------------------------------------------------------------------------
+
+using WarpWide = void (*)(Warp&, const Op*, Mask members);
+
+// Gathers the lanes of the member mask; the last fragment to come executes for all.
+template <WarpWide body>
+const Op* gather(Warp& w, const Op* op, Mask mask) {
+  Fragment& f = w.fragment();
+  const Mask members = w.rows[op->c].lane[std::countr_zero(mask)] & w.alive;
+  if (mask & ~members) {
+    fault(w, op, Fault::Kind::illegal_instruction, "lanes " + hex(mask) + " execute it but its member mask is " + hex(members));
+  }
+  Mask here = mask;
+  for (const Fragment& other : w.fragments) {
+    if (&other != &f && other.state == Fragment::State::warp_sync && other.pc == op) here |= other.mask;
+  }
+  if (here != members) {
+    f.state = Fragment::State::warp_sync;
+    f.members = members;
+    f.wait_begin = w.time;
+    f.pc = op;
+    return nullptr;
+  }
+  body(w, op, members);
+  for (Fragment& other : w.fragments) {
+    if (&other != &f && other.state == Fragment::State::warp_sync && other.pc == op) {
+      other.state = Fragment::State::ready;
+      other.pc = op + 1;
+    }
+  }
+  return op + 1;
+}
+
+void warp_barrier(Warp&, const Op*, Mask) {}
+
+void elect(Warp& w, const Op* op, Mask members) {
+  const int leader = std::countr_zero(members);
+  if (op->pd) w.predicates[op->pd] = (w.predicates[op->pd] & ~members) | 1u << leader;
+  for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[std::countr_zero(m)] = uint32_t(leader);
+}
+
+void vote(Warp& w, const Op* op, Mask members) {
+  const Mask p = (op->pa_not ? ~w.predicates[op->pa] : w.predicates[op->pa]) & members;
+  bool result = false;
+  switch (op->mode) {
+    case 0: result = p != 0; break;                    // any
+    case 1: result = p == members; break;              // all
+    case 2: result = p == members || p == 0; break;    // uni
+    default:                                           // ballot
+      for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[std::countr_zero(m)] = p;
+      return;
+  }
+  w.predicates[op->pd] = (w.predicates[op->pd] & ~members) | (result ? members : 0);
+}
+
+// shfl.sync: mode 0 up, 1 down, 2 bfly, 3 idx
+void shuffle(Warp& w, const Op* op, Mask members) {
+  const Row a = w.rows[op->a], b = w.rows[op->b];
+  const auto* aux = w.code->aux.data() + op->aux;
+  const Row c = w.rows[aux[0]];
+  Row& d = w.rows[op->d];
+  Mask valid = 0;
+  for (Mask m = members; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const int segment = int(c.lane[lane] >> 8 & 31), clamp = int(c.lane[lane] & 31), offset = int(b.lane[lane] & 31);
+    const int highest = (lane & segment) | (clamp & ~segment), lowest = lane & segment;
+    int source = lane;
+    bool in_range = false;
+    switch (op->mode) {
+      case 0: source = lane - offset; in_range = source >= highest; break;
+      case 1: source = lane + offset; in_range = source <= highest; break;
+      case 2: source = lane ^ offset; in_range = source <= highest; break;
+      default: source = lowest | (offset & ~segment); in_range = source <= highest; break;
+    }
+    if (!in_range) source = lane;
+    else valid |= 1u << lane;
+    if (!(members >> source & 1)) {
+      fault(w, op, Fault::Kind::illegal_instruction, "lane " + std::to_string(lane) + " reads lane " + std::to_string(source) +
+            ", which is not in the member mask " + hex(members));
+    }
+    d.lane[lane] = a.lane[source];
+  }
+  if (op->pd) w.predicates[op->pd] = (w.predicates[op->pd] & ~members) | valid;
+}
+
+// redux.sync: mode 0 add, 1 min, 2 max (signed if size is 1), 3 and, 4 or, 5 xor
+void redux(Warp& w, const Op* op, Mask members) {
+  const Row a = w.rows[op->a];
+  uint32_t r = a.lane[std::countr_zero(members)];
+  for (Mask m = members & (members - 1); m; m &= m - 1) {
+    const uint32_t x = a.lane[std::countr_zero(m)];
+    switch (op->mode) {
+      case 0: r += x; break;
+      case 1: r = op->size ? uint32_t(std::min(int32_t(r), int32_t(x))) : std::min(r, x); break;
+      case 2: r = op->size ? uint32_t(std::max(int32_t(r), int32_t(x))) : std::max(r, x); break;
+      case 3: r &= x; break;
+      case 4: r |= x; break;
+      default: r ^= x; break;
+    }
+  }
+  for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[std::countr_zero(m)] = r;
+}
+
+const Op* activemask(Warp& w, const Op* op, Mask mask) {
+  for (Mask m = mask; m; m &= m - 1) w.rows[op->d].lane[std::countr_zero(m)] = mask;
+  return op + 1;
+}
+
+// setmaxnreg: the registers of an SM are a pool; .inc waits until it has enough (mode 1).
+const Op* setmaxnreg(Warp& w, const Op* op, Mask mask) {
+  require_whole_warp(w, op, mask);
+  Cta& cta = *w.cta;
+  const uint32_t wanted = uint32_t(op->imm);
+  std::vector<uint32_t>& history = cta.setmaxnreg_history[w.index / 4];
+  if (w.setmaxnreg_count < history.size() && history[w.setmaxnreg_count] != wanted) {
+    fault(w, op, Fault::Kind::illegal_instruction, "setmaxnreg " + std::to_string(wanted) + " where another warp of the warpgroup asked for " +
+          std::to_string(history[w.setmaxnreg_count]));
+  }
+  if (op->mode == 1) {
+    if (wanted < w.registers) fault(w, op, Fault::Kind::illegal_instruction, "setmaxnreg.inc to " + std::to_string(wanted) + " below the present " + std::to_string(w.registers));
+    const uint32_t more = (wanted - w.registers) * kLanes;
+    if (more > cta.register_pool) {
+      Fragment& f = w.fragment();
+      f.state = Fragment::State::registers;
+      f.wait_object = more;
+      f.wait_begin = w.time;
+      f.pc = op;
+      return nullptr;
+    }
+    cta.register_pool -= more;
+  } else {
+    if (wanted > w.registers) fault(w, op, Fault::Kind::illegal_instruction, "setmaxnreg.dec to " + std::to_string(wanted) + " above the present " + std::to_string(w.registers));
+    cta.register_pool += (w.registers - wanted) * kLanes;
+    for (Warp& other : cta.warps) {
+      for (Fragment& f : other.fragments) {
+        if (f.state == Fragment::State::registers) {
+          f.state = Fragment::State::ready;
+          other.time = std::max(other.time, w.time);
+        }
+      }
+    }
+    cta.scheduler->slice_end = w.time;
+  }
+  ++cta.scheduler->progress;
+  if (w.setmaxnreg_count == history.size()) history.push_back(wanted);
+  ++w.setmaxnreg_count;
+  w.registers = wanted;
+  return op + 1;
+}
+
+// ---- from PTX ------------------------------------------------------------------------------------------------------------
+
+void build_branch(Builder& b, Modifiers& m) {
+  const bool uniform = m.take("uni");
+  if (b.operand(0).kind != ptx::Operand::Kind::label) b.refuse("bra needs a label");
+  b.emit(uniform ? branch_uniform : branch).target = uint32_t(b.operand(0).label);
+}
+void build_exit(Builder& b, Modifiers& m) {
+  m.take("uni");
+  b.emit(exit_lanes);
+}
+void build_trap(Builder& b, Modifiers&) { b.emit(trap); }
+void build_nanosleep(Builder& b, Modifiers& m) {
+  if (m.type() != Type::u32) b.refuse("nanosleep works on .u32");
+  const Virtual n = b.source(b.operand(0), Type::u32);
+  b.emit(sleep);
+  b.use(Field::a, n);
+}
+void build_activemask(Builder& b, Modifiers& m) {
+  if (m.type() != Type::b32) b.refuse("activemask works on .b32");
+  const Virtual d = b.destination(b.operand(0), 1);
+  b.emit(activemask);
+  b.def(Field::d, d);
+}
+
+void build_member_mask(Builder& b, size_t index, Handler handler) {
+  const Virtual members = b.source(b.operand(index), Type::b32);
+  b.emit(handler);
+  b.use(Field::c, members);
+}
+
+// bar{.cta}.sync|arrive, bar.warp.sync, barrier{.cta}.sync|arrive{.aligned}
+void build_bar(Builder& b, Modifiers& m) {
+  if (m.take("warp")) {
+    if (!m.take("sync")) b.refuse("bar.warp.sync is the only warp form");
+    build_member_mask(b, 0, gather<warp_barrier>);
+    return;
+  }
+  if (m.take("cluster")) b.refuse("clusters are not supported");
+  m.take("cta");
+  const bool bar = b.instruction().parts[0] == "bar";
+  const bool aligned = m.take("aligned") || bar;
+  const bool arrive = m.take("arrive");
+  if (!arrive && !m.take("sync")) b.refuse("of the barrier forms .sync and .arrive are supported");
+  const Virtual id = b.source(b.operand(0), Type::u32);
+  const Virtual threads = b.operand_count() > 1 ? b.source(b.operand(1), Type::u32) : b.constant(0, 1);
+  if (arrive && b.operand_count() < 2) b.refuse("bar.arrive needs the number of threads");
+  Op& op = b.emit(cta_barrier);
+  op.mode = arrive;
+  op.count = aligned;
+  op.cycles = 20;
+  b.use(Field::a, id);
+  b.use(Field::b, threads);
+}
+
+void build_elect(Builder& b, Modifiers& m) {
+  if (!m.take("sync")) b.refuse("elect is elect.sync");
+  const ptx::Operand& d = b.operand(0);
+  if (d.kind != ptx::Operand::Kind::reg_pair) b.refuse("elect.sync writes d|p");
+  const Virtual lane = d.reg == ptx::sink_reg ? b.scratch(1) : d.reg;
+  const uint16_t p = d.reg2 == ptx::sink_reg ? 0 : b.predicate_of(d.reg2);
+  build_member_mask(b, 1, gather<elect>);
+  b.newest().pd = p;
+  b.def(Field::d, lane);
+}
+
+void build_vote(Builder& b, Modifiers& m) {
+  if (!m.take("sync")) b.refuse("vote is vote.sync");
+  const auto kind = m.take_any({"any", "all", "uni", "ballot"});
+  const Type t = m.type();
+  if (kind.empty() || t != (kind == "ballot" ? Type::b32 : Type::pred)) b.refuse("vote.sync is .any, .all, .uni (.pred) or .ballot (.b32)");
+  bool negated = false;
+  const uint16_t p = b.predicate(b.operand(1), &negated);
+  const uint16_t pd = kind == "ballot" ? 0 : b.predicate_destination(b.operand(0));
+  const Virtual d = kind == "ballot" ? b.destination(b.operand(0), 1) : kNoVirtual;
+  build_member_mask(b, 2, gather<vote>);
+  b.newest().mode = kind == "any" ? 0 : kind == "all" ? 1 : kind == "uni" ? 2 : 3;
+  b.newest().pa = p;
+  b.newest().pa_not = negated;
+  b.newest().pd = pd;
+  if (d != kNoVirtual) b.def(Field::d, d);
+}
+
+void build_shfl(Builder& b, Modifiers& m) {
+  if (!m.take("sync")) b.refuse("shfl is shfl.sync");
+  const auto kind = m.take_any({"up", "down", "bfly", "idx"});
+  if (kind.empty() || m.type() != Type::b32) b.refuse("shfl.sync is .up, .down, .bfly or .idx on .b32");
+  const ptx::Operand& d = b.operand(0);
+  const bool pair = d.kind == ptx::Operand::Kind::reg_pair;
+  const Virtual v = pair ? (d.reg == ptx::sink_reg ? b.scratch(1) : d.reg) : b.destination(d, 1);
+  const uint16_t p = pair && d.reg2 != ptx::sink_reg ? b.predicate_of(d.reg2) : 0;
+  const Virtual x = b.source(b.operand(1), Type::b32), lane = b.source(b.operand(2), Type::b32), c = b.source(b.operand(3), Type::b32);
+  build_member_mask(b, 4, gather<shuffle>);
+  b.newest().mode = kind == "up" ? 0 : kind == "down" ? 1 : kind == "bfly" ? 2 : 3;
+  b.newest().pd = p;
+  b.use(Field::a, x);
+  b.use(Field::b, lane);
+  b.aux_use(c);
+  b.def(Field::d, v);
+}
+
+void build_redux(Builder& b, Modifiers& m) {
+  if (!m.take("sync")) b.refuse("redux is redux.sync");
+  static constexpr std::string_view kinds[] = {"add", "min", "max", "and", "or", "xor"};
+  int mode = -1;
+  for (int i = 0; i < 6; ++i) {
+    if (mode < 0 && m.take(kinds[i])) mode = i;
+  }
+  const Type t = m.type();
+  if (mode < 0 || (t != Type::s32 && t != Type::u32 && t != Type::b32)) b.refuse("this form of redux.sync is not supported");
+  const Virtual d = b.destination(b.operand(0), 1), x = b.source(b.operand(1), Type::b32);
+  build_member_mask(b, 2, gather<redux>);
+  b.newest().mode = uint8_t(mode);
+  b.newest().size = t == Type::s32;
+  b.use(Field::a, x);
+  b.def(Field::d, d);
+}
+
+void build_setmaxnreg(Builder& b, Modifiers& m) {
+  const bool inc = m.take("inc");
+  if ((!inc && !m.take("dec")) || !m.take("sync") || !m.take("aligned") || m.type() != Type::u32) {
+    b.refuse("setmaxnreg is setmaxnreg.{inc,dec}.sync.aligned.u32");
+  }
+  const ptx::Operand& n = b.operand(0);
+  if (n.kind != ptx::Operand::Kind::immediate || n.bits < 24 || n.bits > 256 || n.bits % 8 != 0) {
+    b.refuse("setmaxnreg takes an immediate from 24 to 256, a multiple of 8");
+  }
+  Op& op = b.emit(setmaxnreg);
+  op.mode = inc;
+  op.imm = int64_t(n.bits);
+}
+
+void build_griddepcontrol(Builder& b, Modifiers& m) {
+  // Grids run one after the other: what they depend on has finished.
+  if (!m.take("wait") && !m.take("launch_dependents")) b.refuse("griddepcontrol is .wait or .launch_dependents");
+  b.emit(nothing);
+}
+
+}  // namespace
+
+bool read_clock(Builder& b, const ptx::Operand& operand, uint32_t rows) {
+  const std::string& name = b.function().names[operand.symbol];
+  if (name != "%clock64" && name != "%clock" && name != "%globaltimer") return false;
+  if ((name == "%clock") != (rows == 1)) b.refuse(name + " does not have this width");
+  const Virtual d = b.destination(b.operand(0), rows);
+  b.emit(clock64).size = uint8_t(rows * 4);
+  b.def(Field::d, d);
+  return true;
+}
+
+std::vector<FamilyRow> control_rows() {
+  return {{"bra", build_branch}, {"exit", build_exit}, {"ret", build_exit}, {"trap", build_trap}, {"bar", build_bar},
+          {"barrier", build_bar}, {"elect", build_elect}, {"vote", build_vote}, {"shfl", build_shfl},
+          {"redux", build_redux}, {"activemask", build_activemask}, {"setmaxnreg", build_setmaxnreg},
+          {"nanosleep", build_nanosleep}, {"griddepcontrol", build_griddepcontrol}};
+}
+
+}  // namespace fa4::sim

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// ex2.approx.ftz.f32 for 32 lanes, in loops that the compiler vectorises. Included by one translation unit
+// per instruction set; everything is in an unnamed namespace and calls no inline function of the standard
+// library: code compiled for one instruction set must never be linked into another's.
+//
+// The rule of the unit: |x| is cut to 23 fractional bits and split into integer n and fraction f; for a
+// negative x that is not an integer, -n - 1 and the ones' complement of f take their place. The result is 2^n
+// times 2^f by table.
+#pragma once
+
+#include <cstdint>
+
+#include "ex2_coefficients.h"
+
+namespace fa4::sim {
+namespace {
+
+constexpr int warp_lanes = 32;
+
+// ex2_segments as two 32-bit words each, which gather instructions fetch.
+struct Ex2Words {
+  uint32_t constant[64];        // c0
+  uint32_t slope_and_bend[64];  // c1 << 16 | c2
+};
+
+constexpr Ex2Words ex2_words() {
+  Ex2Words words{};
+  for (int i = 0; i < 64; ++i) {
+    words.constant[i] = ex2_segments[i].c0;
+    words.slope_and_bend[i] = ex2_segments[i].c1 << 16 | ex2_segments[i].c2;
+  }
+  return words;
+}
+
+alignas(64) constexpr Ex2Words segment_words = ex2_words();
+
+// x * x / 2^19 for x < 2^17 as the sum of the partial products x_i x_j of bits i >= j of weight 2^19 and
+// more: i + j >= 18 for i > j (each such pair counts twice), i >= 10 on the diagonal. Row i, present when bit
+// i is, is bits 18 - i to i - 1 of x, from weight 1 up, and its diagonal.
+inline uint32_t ex2_square(uint32_t x) {
+  uint32_t sum = 0;
+#pragma GCC unroll 7
+  for (int i = 10; i <= 16; ++i) {
+    const int width = 2 * i - 18;
+    const uint32_t row = ((x >> (18 - i)) & ((1u << width) - 1)) + (1u << (width - 1));
+    sum += row & (0u - ((x >> i) & 1));
+  }
+  return sum;
+}
+
+inline void ex2_ftz_warp(const float* x, float* y) {
+  constexpr uint32_t fraction_mask = (1u << 23) - 1, infinity = 0x7F80'0000;
+  int32_t exponent[warp_lanes];  // n
+  int32_t segment[warp_lanes];   // the six leading bits of f
+  uint32_t offset[warp_lanes];   // the 17 others
+  uint32_t square[warp_lanes];
+  uint32_t significand[warp_lanes];  // 2^f * 2^23
+
+  for (int i = 0; i < warp_lanes; ++i) {
+    const uint32_t bits = __builtin_bit_cast(uint32_t, x[i]);
+    const uint32_t magnitude = bits & 0x7FFF'FFFF;
+    const uint32_t clamped =
+        magnitude < 0x4340'0000 ? magnitude : 0x4340'0000;  // 192: beyond any finite result
+    const int32_t e = static_cast<int32_t>(clamped >> 23) - 127;
+    const uint32_t digits = (clamped & fraction_mask) | 1u << 23;
+    const int32_t right = -e > 31 ? 31 : -e;
+    const uint32_t fixed = e >= 0 ? digits << (e & 31) : digits >> (right & 31);
+    const bool negative = (bits >> 31) != 0;
+    const bool complement = negative && (fixed & fraction_mask) != 0;
+    const int32_t integer = static_cast<int32_t>(fixed >> 23);
+    const int32_t negated = complement ? -integer - 1 : -integer;
+    exponent[i] = negative ? negated : integer;
+    const uint32_t fraction = (complement ? ~fixed : fixed) & fraction_mask;
+    segment[i] = static_cast<int32_t>(fraction >> 17);
+    offset[i] = fraction & 0x1'FFFF;
+    square[i] = ex2_square(offset[i]);
+  }
+
+  for (int i = 0; i < warp_lanes; ++i) {
+    // c0 * 2^13 + c1 * x + c2 * square + 6114, shifted right by 15, in 32 bits: the bits of c0 above the
+    // point come last, and c1 * x, the one product that is too wide, is 2 * (c1 * (x / 2)) and the rest.
+    const uint32_t c0 = segment_words.constant[segment[i]], words = segment_words.slope_and_bend[segment[i]];
+    const uint32_t c1 = words >> 16, c2 = words & 0xFFFF;
+    const uint32_t odd = c1 & (0u - (offset[i] & 1));
+    const uint32_t small = odd + c2 * square[i] + ((c0 & 3) << 13) + ex2_rounding;
+    significand[i] = (c0 >> 2) + ((c1 * (offset[i] >> 1) + (small >> 1)) >> 14);
+  }
+
+  for (int i = 0; i < warp_lanes; ++i) {
+    const uint32_t magnitude = __builtin_bit_cast(uint32_t, x[i]) & 0x7FFF'FFFF;
+    // The hidden bit of the significand adds one to the exponent field.
+    const uint32_t scaled = significand[i] + (static_cast<uint32_t>(exponent[i] + 126) << 23);
+    uint32_t result = exponent[i] < -126 ? 0u : scaled;
+    result = exponent[i] > 127 ? infinity : result;
+    result = magnitude > infinity ? 0x7FFF'FFFFu : result;
+    y[i] = __builtin_bit_cast(float, result);
+  }
+}
+
+}  // namespace
+}  // namespace fa4::sim

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// State of the simulated machine: fragments, warps, a CTA with its shared memory, tensor memory and barriers, and the
+// asynchronous agents' work in flight. Semantics (core/*.cpp) change it; the engine (engine/) decides when.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../driver/fa4sim.h"
+#include "../engine/device.h"
+#include "global_memory.h"
+#include "op.h"
+#include "tensor_map.h"
+#include "tensor_memory.h"
+
+namespace fa4::sim {
+
+constexpr uint32_t kSharedBase = 0x400;              // first user byte; the driver reserves 1 KiB below
+constexpr uint32_t kSharedLimit = 232448;            // user bytes a CTA can have
+constexpr uint64_t kSharedWindow = 0x6000'0000'0000;  // generic addresses of shared, local and parameter space
+constexpr uint64_t kLocalWindow = 0x6100'0000'0000;
+constexpr uint64_t kParamWindow = 0x6200'0000'0000;
+constexpr uint64_t kWindowBytes = 0x100'0000'0000;
+constexpr uint32_t kRegisterFile = 65536;            // 32-bit registers of an SM
+
+struct Cta;
+
+// Lanes of a warp that share a program counter.
+struct Fragment {
+  enum class State : uint8_t {
+    ready,
+    mbarrier,    // a failed try_wait: until the phase completes
+    cta_barrier, // bar.sync: until enough threads came
+    bulk_group,  // cp.async.bulk.wait_group
+    warp_sync,   // *.sync: until all lanes of the member mask came
+    registers,   // setmaxnreg.inc: until the pool has enough
+    joining,     // at a reconvergence point
+  };
+  const Op* pc = nullptr;
+  Mask mask = 0;
+  int16_t join = -1;          // innermost reconvergence point, index into Warp::joins
+  State state = State::ready;
+  bool time_limit = false;    // the next failed try_wait returns false (its time limit passed)
+  uint32_t wait_object = 0;   // mbarrier address, barrier id, registers wanted
+  uint32_t wait_value = 0;    // parity; groups that may stay pending
+  Mask members = 0;           // warp_sync
+  uint64_t wait_begin = 0;
+};
+
+// A point where lanes that diverged meet again.
+struct Join {
+  const Op* at = nullptr;
+  Mask expected = 0, arrived = 0;
+  int16_t parent = -1;
+  bool live = false;
+};
+
+// One lane's bulk groups (cp.async.bulk.commit_group): a ring of counts of stores not yet read / not yet complete.
+struct BulkGroups {
+  static constexpr uint32_t capacity = 64;
+  uint64_t oldest = 0, newest = 0;              // newest: the open group; oldest..newest-1 are committed
+  uint16_t unread[capacity] = {}, unfinished[capacity] = {};
+};
+
+struct Warp {
+  Row* rows = nullptr;
+  uint32_t* predicates = nullptr;
+  Cta* cta = nullptr;
+  const Code* code = nullptr;
+  uint32_t index = 0;          // in the CTA
+  Mask alive = 0;              // lanes that have not exited
+  uint64_t time = 0;           // cycles
+  int32_t current = 0;         // fragment that runs
+  std::vector<Fragment> fragments;
+  std::vector<Join> joins;
+  std::vector<std::byte> local;          // [lane][local_bytes]
+  std::vector<BulkGroups> bulk;          // [lane], made on first use
+  uint64_t last_mma_done[kLanes] = {};   // when the lane's newest MMA completes: what its commits wait for
+  uint32_t registers = 0;                // a thread, as setmaxnreg left it
+  uint32_t setmaxnreg_count = 0;
+  std::vector<uint32_t> tmem_pending_stores;  // (column << 16 | count) since the last wait::st
+  std::vector<uint8_t> undelivered;      // [row]: tcgen05.ld has not delivered it; only kept where the builder saw a risk
+  bool any_undelivered = false;
+  fa4sim_warp_counters counters{};
+  uint64_t spin_instructions = 0;        // in a row without progress, while other lanes of the warp wait
+  // The allocation that the last global access hit.
+  uint64_t cached_start = 1, cached_end = 0;
+  std::byte* cached_host = nullptr;
+
+  Fragment& fragment() { return fragments[current]; }
+};
+
+struct MBarrier {
+  uint32_t address = 0;
+  uint32_t phase = 0;
+  int32_t pending = 0, expected = 0;
+  int64_t tx = 0;
+  bool live = false;
+};
+
+struct CtaBarrier {
+  uint32_t arrived = 0;   // threads
+  uint32_t expected = 0;  // threads, 0: nobody came yet
+};
+
+struct TmemAllocation {
+  uint32_t column, columns;
+};
+
+// Work of an asynchronous agent, between issue and landing.
+struct Event {
+  enum class Kind : uint8_t { mma, commit, box_load, bulk_load, box_store_read, box_store_done };
+  uint64_t time = 0, sequence = 0;
+  Kind kind = Kind::mma;
+  Cta* cta = nullptr;
+  uint16_t warp = 0, lane = 0;
+  uint32_t address = 0;      // commit, loads: mbarrier. stores: shared source
+  uint32_t shared = 0;       // loads: destination
+  uint32_t bytes = 0;
+  uint64_t global = 0;       // bulk copies: global address
+  uint64_t group = 0;        // stores: bulk group of the lane
+  int32_t coordinates[5] = {};
+  uint32_t slot = 0;         // mma: index into Cta::mmas; boxes: into Cta::maps
+  const Op* op = nullptr;
+};
+
+struct MmaWork {
+  uint64_t a_descriptor = 0, b_descriptor = 0;
+  uint32_t d_column = 0, a_column = 0, instruction = 0;
+  bool a_in_tmem = false, accumulate = false;
+  bool busy = false;
+};
+
+// What a launch has in common for all its CTAs.
+struct LaunchState {
+  const Code* code = nullptr;
+  const Launch* launch = nullptr;
+  GlobalMemory* memory = nullptr;
+  uint64_t budget = 0;
+  int64_t trace_cta = -1;
+  std::vector<fa4sim_event>* trace = nullptr;
+  const class NameTable* names = nullptr;
+  uint32_t sm_count = 1;
+  uint32_t dynamic_shared = 0;  // address of the first dynamic byte
+};
+
+// The engine, as semantics see it.
+class Scheduler {
+ public:
+  virtual void schedule(Event event) = 0;   // sets the sequence number
+  uint64_t slice_end = 0;                   // the running warp stops when its time reaches this
+  uint64_t progress = 0;                    // counts everything that may let a waiter go on
+ protected:
+  ~Scheduler() = default;
+};
+
+struct Cta {
+  LaunchState* launch = nullptr;
+  Scheduler* scheduler = nullptr;
+  uint64_t id = 0;                  // linear in the grid
+  uint32_t ctaid[3] = {};
+  uint32_t smid = 0;
+  uint32_t threads = 0;
+  uint32_t shared_end = 0;          // first byte beyond static + dynamic shared memory
+  uint32_t dynamic_shared = 0;      // address of the first dynamic byte
+  std::vector<std::byte> shared;    // indexed by shared::cta address
+  std::vector<uint64_t> shared_valid;        // one bit a byte: written and not in flight
+  std::vector<uint16_t> mbarrier_at;         // [address / 8]: index + 1 into mbarriers
+  std::vector<MBarrier> mbarriers;
+  CtaBarrier barriers[16];
+  TensorMemory tmem;
+  std::vector<TmemAllocation> tmem_allocations;
+  bool tmem_relinquished = false;
+  std::vector<Warp> warps;
+  std::vector<Row> rows;
+  std::vector<uint32_t> predicates;
+  std::vector<MmaWork> mmas;
+  std::vector<TensorMap> maps;
+  std::vector<uint32_t> free_mmas, free_maps;
+  std::vector<std::vector<uint32_t>> setmaxnreg_history;  // [warpgroup]
+  uint32_t register_pool = 0;
+  uint32_t in_flight = 0;                    // events of this CTA not yet landed
+  uint64_t tensor_core_free = 0, last_mma_done = 0, tma_free = 0;
+  uint64_t instructions = 0;                 // warp instructions, against the budget
+  uint64_t mma_flop = 0;
+  uint32_t live_warps = 0;
+  std::vector<uint64_t> executed;            // [op]: thread instructions
+  bool traced = false;
+
+  // All events of the CTA name where they come from through these.
+  void trace(const fa4sim_event& event) {
+    if (traced) launch->trace->push_back(event);
+  }
+};
+
+// Stops the launch with a report that names the op's place, the warp and the message.
+[[noreturn]] void fault(const Warp& warp, const Op* op, Fault::Kind kind, const std::string& message);
+[[noreturn]] void fault(const Cta& cta, uint32_t warp, const Op* op, Fault::Kind kind, const std::string& message);
+
+// "asm/attention/softmax.cuh:57 (PTX line 120: tcgen05.ld...)".
+std::string place(const Cta& cta, const Op* op);
+
+}  // namespace fa4::sim

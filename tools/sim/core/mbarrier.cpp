@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mbarrier.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "builder.h"
+#include "shared_memory.h"
+
+namespace fa4::sim {
+
+using ptx::Operand;
+using ptx::Type;
+using Field = Builder::Field;
+
+namespace {
+
+constexpr int64_t kMaxCount = (1 << 20) - 1;  // of arrivals and of transaction bytes
+constexpr uint64_t kWakeCycles = 20;
+
+void complete_phase_if_due(Cta& cta, MBarrier& barrier, uint64_t time) {
+  ++cta.scheduler->progress;
+  if (barrier.pending != 0 || barrier.tx != 0) return;
+  ++barrier.phase;
+  barrier.pending = barrier.expected;
+  for (Warp& w : cta.warps) {
+    for (Fragment& f : w.fragments) {
+      if (f.state != Fragment::State::mbarrier || f.wait_object != barrier.address) continue;
+      f.state = Fragment::State::ready;
+      w.time = std::max(w.time, time + kWakeCycles);
+    }
+  }
+  cta.scheduler->slice_end = std::min(cta.scheduler->slice_end, time + kWakeCycles);
+}
+
+}  // namespace
+
+MBarrier* find_mbarrier(Cta& cta, uint64_t address) {
+  if (address % 8 != 0 || address < kSharedBase || address + 8 > cta.shared_end) return nullptr;
+  const uint16_t index = cta.mbarrier_at[address / 8];
+  return index && cta.mbarriers[index - 1].live ? &cta.mbarriers[index - 1] : nullptr;
+}
+
+std::string expect_tx(Cta& cta, MBarrier& barrier, int64_t bytes) {
+  barrier.tx += bytes;
+  ++cta.scheduler->progress;
+  if (barrier.tx <= kMaxCount) return {};
+  return "the transaction count of " + barrier_name(cta, barrier.address) + " becomes " + std::to_string(barrier.tx) +
+         "; at most 2^20 - 1 bytes can be expected";
+}
+
+std::string complete_tx(Cta& cta, MBarrier& barrier, int64_t bytes, uint64_t time) {
+  barrier.tx -= bytes;
+  if (barrier.tx < -kMaxCount) {
+    return "the transaction count of " + barrier_name(cta, barrier.address) + " becomes " + std::to_string(barrier.tx) +
+           ": more bytes arrived than anybody expects";
+  }
+  complete_phase_if_due(cta, barrier, time);
+  return {};
+}
+
+std::string arrive(Cta& cta, MBarrier& barrier, uint32_t count, uint64_t time) {
+  if (count > uint32_t(barrier.pending)) {
+    return std::to_string(count) + " arrivals on " + barrier_name(cta, barrier.address) + " in phase " +
+           std::to_string(barrier.phase) + ", where only " + std::to_string(barrier.pending) + " of " +
+           std::to_string(barrier.expected) + " are pending";
+  }
+  barrier.pending -= int32_t(count);
+  complete_phase_if_due(cta, barrier, time);
+  return {};
+}
+
+namespace {
+
+uint64_t address_of(const Warp& w, const Op* op, int lane) {
+  const Row* a = w.rows + op->a;
+  const uint64_t base = op->mode & 1 ? uint64_t(a[0].lane[lane]) | uint64_t(a[1].lane[lane]) << 32 : a[0].lane[lane];
+  return own_shared(base + uint64_t(op->imm));
+}
+
+MBarrier& require(Warp& w, const Op* op, int lane) {
+  const uint64_t address = address_of(w, op, lane);
+  MBarrier* barrier = find_mbarrier(*w.cta, address);
+  if (!barrier) {
+    fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(*w.cta, uint32_t(address)));
+  }
+  return *barrier;
+}
+
+void check(Warp& w, const Op* op, const std::string& error) {
+  if (!error.empty()) fault(w, op, Fault::Kind::poison, error);
+}
+
+const Op* init(Warp& w, const Op* op, Mask mask) {
+  Cta& cta = *w.cta;
+  for (; mask; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    const uint64_t address = address_of(w, op, lane);
+    const uint32_t count = w.rows[op->b].lane[lane];
+    if (address % 8 != 0) fault(w, op, Fault::Kind::misaligned_address, "an mbarrier is 8-byte aligned");
+    check(w, op, outside_shared(cta, address, 8));
+    if (count == 0 || count > kMaxCount) {
+      fault(w, op, Fault::Kind::illegal_instruction, "mbarrier.init with a count of " + std::to_string(count) + "; 1 to 2^20 - 1 are possible");
+    }
+    if (mbarrier_in(cta, uint32_t(address), 8)) {
+      fault(w, op, Fault::Kind::poison, "mbarrier.init of " + barrier_name(cta, uint32_t(address)) + ", which is live");
+    }
+    uint16_t& index = cta.mbarrier_at[address / 8];
+    if (!index) {
+      cta.mbarriers.emplace_back();
+      index = uint16_t(cta.mbarriers.size());
+    }
+    cta.mbarriers[index - 1] = {uint32_t(address), 0, int32_t(count), int32_t(count), 0, true};
+    set_shared_valid(cta, uint32_t(address), 8, false);
+  }
+  return op + 1;
+}
+
+const Op* inval(Warp& w, const Op* op, Mask mask) {
+  for (; mask; mask &= mask - 1) require(w, op, std::countr_zero(mask)).live = false;
+  return op + 1;
+}
+
+// What an arrive returns: the phase and the arrivals that were pending, in an encoding of our own.
+uint64_t state_of(const MBarrier& b) { return uint64_t(uint32_t(b.pending)) << 32 | b.phase; }
+
+// size 0: arrive by register b. 1: arrive.expect_tx, 1 arrival. 2: arrive_drop.
+const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
+  Cta& cta = *w.cta;
+  for (Mask m = mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    MBarrier& barrier = require(w, op, lane);
+    const uint64_t state = state_of(barrier);
+    const uint32_t operand = w.rows[op->b].lane[lane];
+    if (op->size == 1) check(w, op, expect_tx(cta, barrier, operand));
+    const uint32_t count = op->size == 1 ? 1 : operand;
+    if (count == 0) fault(w, op, Fault::Kind::illegal_instruction, "an arrival with a count of 0");
+    if (op->size == 2) {
+      if (barrier.expected < int32_t(count)) fault(w, op, Fault::Kind::poison, "arrive_drop takes away more arrivals than are expected");
+      barrier.expected -= int32_t(count);
+    }
+    check(w, op, arrive(cta, barrier, count, w.time));
+    if (op->count) {
+      w.rows[op->d].lane[lane] = uint32_t(state);
+      w.rows[op->d + 1].lane[lane] = uint32_t(state >> 32);
+    }
+    ++w.counters.barrier_arrivals;
+  }
+  return op + 1;
+}
+
+const Op* expect_lanes(Warp& w, const Op* op, Mask mask) {
+  for (; mask; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    MBarrier& barrier = require(w, op, lane);
+    const uint32_t bytes = w.rows[op->b].lane[lane];
+    check(w, op, op->size == 0 ? expect_tx(*w.cta, barrier, bytes) : complete_tx(*w.cta, barrier, bytes, w.time));
+  }
+  return op + 1;
+}
+
+// mode bit 1: parity form; bit 2: try_wait, which may suspend.
+const Op* wait(Warp& w, const Op* op, Mask mask) {
+  Mask passed = 0;
+  uint32_t address = 0, value = 0;
+  for (Mask m = mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const MBarrier& barrier = require(w, op, lane);
+    address = barrier.address;
+    value = w.rows[op->b].lane[lane];
+    const bool done = op->mode & 2 ? phase_passed(barrier, value) : barrier.phase != value;
+    passed |= Mask(done) << lane;
+  }
+  Fragment& f = w.fragment();
+  if (passed == 0 && (op->mode & 4) && !f.time_limit) {
+    f.state = Fragment::State::mbarrier;
+    f.pc = op;
+    f.wait_object = address;
+    f.wait_value = value;
+    f.wait_begin = w.time;
+    ++w.counters.parked;
+    return nullptr;
+  }
+  if (passed && f.wait_begin && w.cta->traced) {
+    fa4sim_event e{};
+    e.kind = FA4SIM_EVENT_WAIT;
+    e.begin = f.wait_begin;
+    e.end = w.time;
+    e.warp = w.index;
+    e.address = address;
+    w.cta->trace(e);
+  }
+  f.wait_begin = 0;
+  f.time_limit = false;
+  if (passed) ++w.counters.barrier_waits;
+  w.predicates[op->pd] = (w.predicates[op->pd] & ~mask) | passed;
+  return op + 1;
+}
+
+const Op* pending_count(Warp& w, const Op* op, Mask mask) {
+  for (; mask; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    w.rows[op->d].lane[lane] = w.rows[op->a + 1].lane[lane];
+  }
+  return op + 1;
+}
+const Op* nothing(Warp&, const Op* op, Mask) { return op + 1; }
+
+void build_mbarrier(Builder& b, Modifiers& m) {
+  const auto verb = m.take_any({"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "pending_count"});
+  if (verb.empty()) b.refuse("unknown mbarrier instruction");
+  const bool and_expect = verb == "arrive" && m.take("expect_tx");
+  const bool parity = m.take("parity");
+  m.take_any({"release", "acquire", "relaxed"});
+  m.take_any({"cta", "cluster"});
+  if (m.take("noComplete")) b.refuse("mbarrier.arrive.noComplete is not supported");
+  const auto space = m.take_any({"shared", "shared::cta", "shared::cluster"});
+  if (m.type() != Type::b64) b.refuse("an mbarrier instruction has type .b64");
+  const auto finish = [&](const Operand& at) {
+    const bool wide = b.address(at, AddressSpace::shared);
+    b.newest().mode |= wide;
+    if (wide && !space.empty() && at.reg >= 0) b.refuse("a shared address has 32 bits");
+    b.newest().cycles = 4;
+  };
+  if (verb == "pending_count") {
+    const Virtual x = b.source(b.operand(1), Type::b64), d = b.destination(b.operand(0), 1);
+    b.emit(pending_count);
+    b.use(Field::a, x);
+    b.def(Field::d, d);
+    return;
+  }
+  if (verb == "init") {
+    const Virtual count = b.source(b.operand(1), Type::u32);
+    b.emit(init);
+    b.use(Field::b, count);
+    finish(b.operand(0));
+    return;
+  }
+  if (verb == "inval") {
+    b.emit(inval);
+    finish(b.operand(0));
+    return;
+  }
+  if (verb == "expect_tx" || verb == "complete_tx") {
+    const Virtual bytes = b.source(b.operand(1), Type::u32);
+    b.emit(expect_lanes).size = verb == "complete_tx";
+    b.use(Field::b, bytes);
+    finish(b.operand(0));
+    return;
+  }
+  if (verb == "arrive" || verb == "arrive_drop") {
+    // The destination is missing in the forms for another CTA's barrier of older ISA versions.
+    const bool has_destination = b.operand(0).kind != Operand::Kind::address;
+    const size_t at = has_destination ? 1 : 0;
+    const bool wants_state = has_destination && b.operand(0).kind != Operand::Kind::sink;
+    if (wants_state && space == "shared::cluster") b.refuse("an arrive on .shared::cluster returns no state: its destination is _");
+    if (and_expect && b.operand_count() < at + 2) b.refuse("arrive.expect_tx needs the number of bytes");
+    const Virtual count = b.operand_count() > at + 1 ? b.source(b.operand(at + 1), Type::u32) : b.constant(1, 1);
+    const Virtual state = wants_state ? b.destination(b.operand(0), 2) : b.scratch(2);
+    b.emit(arrive_lanes).size = and_expect ? 1 : verb == "arrive_drop" ? 2 : 0;
+    b.newest().count = wants_state;
+    b.use(Field::b, count);
+    b.def(Field::d, state);
+    finish(b.operand(at));
+    return;
+  }
+  if (space == "shared::cluster") b.refuse("a wait takes a barrier of the own CTA: .shared::cta");
+  const uint16_t p = b.predicate_destination(b.operand(0));
+  const Virtual value = b.source(b.operand(2), parity ? Type::u32 : Type::b64);
+  b.emit(wait).pd = p ? p : b.scratch_predicate();
+  b.newest().mode = uint8_t((parity ? 2 : 0) | (verb == "try_wait" ? 4 : 0));
+  b.use(Field::b, value);
+  finish(b.operand(1));
+}
+
+// Fences order what this engine executes in order anyway; the happens-before checker is where they count.
+void build_fence(Builder& b, Modifiers& m) {
+  if (m.take("proxy")) {
+    if (m.take_any({"alias", "async", "async::generic", "tensormap::generic"}).empty()) b.refuse("unknown proxy fence");
+    m.take_any({"acquire", "release"});
+    m.take_prefix("sync_restrict::");
+    m.take_any({"global", "shared::cta", "shared::cluster"});
+    m.take_any({"cta", "cluster", "gpu", "sys"});
+  } else if (m.take("mbarrier_init")) {
+    if (!m.take("release") || !m.take("cluster")) b.refuse("fence.mbarrier_init is .release.cluster");
+  } else {
+    m.take_any({"sc", "acq_rel", "acquire", "release"});
+    m.take_prefix("sync_restrict::");
+    if (m.take_any({"cta", "cluster", "gpu", "sys"}).empty()) b.refuse("a fence names its scope");
+  }
+  b.emit(nothing);
+}
+
+}  // namespace
+
+std::vector<FamilyRow> mbarrier_rows() { return {{"mbarrier", build_mbarrier}, {"fence", build_fence}}; }
+
+}  // namespace fa4::sim

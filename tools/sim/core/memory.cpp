@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads, stores and atomics of threads, in global, shared, local and parameter space.
+#include <bit>
+#include <cstring>
+
+#include "builder.h"
+#include "machine.h"
+#include "shared_memory.h"
+
+namespace fa4::sim {
+namespace {
+
+using ptx::Operand;
+using ptx::Type;
+using Field = Builder::Field;
+
+uint64_t lane_value(const Row* row, int lane, uint32_t rows) {
+  return rows == 2 ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
+}
+
+std::string hex(uint64_t v) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(v));
+  return text;
+}
+
+// The bytes that one lane's access touches, checked. Op::mode bit 0: the address register has 64 bits.
+std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) {
+  Cta& cta = *w.cta;
+  AddressSpace space = op->space;
+  if (space == AddressSpace::generic) {
+    if (address >= kSharedWindow && address < kSharedWindow + kWindowBytes) {
+      space = AddressSpace::shared;
+      address -= kSharedWindow;
+    } else if (address >= kLocalWindow && address < kLocalWindow + kWindowBytes) {
+      space = AddressSpace::local;
+      address -= kLocalWindow;
+    } else if (address >= kParamWindow && address < kParamWindow + kWindowBytes) {
+      space = AddressSpace::param;
+      address -= kParamWindow;
+    } else {
+      space = AddressSpace::global;
+    }
+  }
+  if (address % bytes != 0) {
+    fault(w, op, Fault::Kind::misaligned_address, "lane " + std::to_string(lane) + ": address " + hex(address) +
+          " is not aligned to the access's " + std::to_string(bytes) + " bytes");
+  }
+  switch (space) {
+    case AddressSpace::global: {
+      if (address < w.cached_start || address + bytes > w.cached_end) {
+        uint64_t start = 0, size = 0;
+        if (!cta.launch->memory->find(address, &start, &size) || address + bytes > start + size) {
+          fault(w, op, Fault::Kind::illegal_address, "lane " + std::to_string(lane) + (write ? " writes " : " reads ") +
+                std::to_string(bytes) + " bytes at global address " + hex(address) + ": " + cta.launch->memory->describe(address));
+        }
+        w.cached_start = start;
+        w.cached_end = start + size;
+        w.cached_host = cta.launch->memory->at(start, size);
+      }
+      return w.cached_host + (address - w.cached_start);
+    }
+    case AddressSpace::shared: {
+      const std::string outside = outside_shared(cta, address, bytes);
+      if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, "lane " + std::to_string(lane) + ": " + outside);
+      const uint32_t at = uint32_t(address);
+      if (const MBarrier* barrier = mbarrier_in(cta, at, bytes)) {
+        fault(w, op, Fault::Kind::poison, "lane " + std::to_string(lane) + (write ? " writes" : " reads") +
+              " the live barrier " + barrier_name(cta, barrier->address) + " as data");
+      }
+      if (write) {
+        set_shared_valid(cta, at, bytes, true);
+      } else if (const int64_t bad = first_invalid_shared(cta, at, bytes); bad >= 0) {
+        fault(w, op, Fault::Kind::poison, "lane " + std::to_string(lane) + " reads " + shared_name(cta, uint32_t(bad)) +
+              ", which nobody has written or a copy in flight will write");
+      }
+      return cta.shared.data() + at;
+    }
+    case AddressSpace::local: {
+      const uint32_t size = w.code->local_bytes;
+      if (address + bytes > size) fault(w, op, Fault::Kind::illegal_address, "local address " + hex(address) + " beyond the " + std::to_string(size) + " bytes of local memory");
+      return w.local.data() + size_t(lane) * size + address;
+    }
+    default: {
+      if (write) fault(w, op, Fault::Kind::illegal_address, "a store to parameter space");
+      if (address + bytes > cta.launch->launch->params.size()) fault(w, op, Fault::Kind::illegal_address, "parameter address " + hex(address) + " beyond the parameters");
+      return const_cast<std::byte*>(cta.launch->launch->params.data()) + address;
+    }
+  }
+}
+
+// Element of Op::size bytes into a register of the rows that Op::aux names; sign extension if mode bit 1.
+const Op* load(Warp& w, const Op* op, Mask mask) {
+  const uint32_t bytes = uint32_t(op->size) * op->count;
+  const bool wide = op->mode & 1, is_signed = op->mode & 2;
+  uint64_t addresses[kLanes];
+  for (Mask m = mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    addresses[lane] = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
+    if (!wide) addresses[lane] = uint32_t(addresses[lane]);
+  }
+  const uint16_t* rows = w.code->aux.data() + op->aux;
+  const uint32_t words = op->aux_count / op->count;
+  for (Mask m = mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const std::byte* at = locate(w, op, lane, addresses[lane], bytes, false);
+    for (uint32_t e = 0; e < op->count; ++e) {
+      uint64_t value[2] = {};
+      std::memcpy(value, at + e * op->size, op->size);
+      if (is_signed && op->size < 8) {
+        const int shift = 64 - 8 * op->size;
+        value[0] = uint64_t(int64_t(value[0] << shift) >> shift);
+      }
+      for (uint32_t word = 0; word < words; ++word) {
+        w.rows[rows[e * words + word]].lane[lane] = uint32_t(value[word / 2] >> (32 * (word % 2)));
+      }
+    }
+  }
+  return op + 1;
+}
+
+const Op* load_param(Warp& w, const Op* op, Mask mask) {
+  const std::byte* at = w.cta->launch->launch->params.data() + op->imm;
+  const uint16_t* rows = w.code->aux.data() + op->aux;
+  const uint32_t words = op->aux_count / op->count;
+  for (uint32_t e = 0; e < op->count; ++e) {
+    uint64_t value[2] = {};
+    std::memcpy(value, at + e * op->size, op->size);
+    if ((op->mode & 2) && op->size < 8) {
+      const int shift = 64 - 8 * op->size;
+      value[0] = uint64_t(int64_t(value[0] << shift) >> shift);
+    }
+    for (uint32_t word = 0; word < words; ++word) {
+      for (Mask m = mask; m; m &= m - 1) {
+        w.rows[rows[e * words + word]].lane[std::countr_zero(m)] = uint32_t(value[word / 2] >> (32 * (word % 2)));
+      }
+    }
+  }
+  return op + 1;
+}
+
+const Op* store(Warp& w, const Op* op, Mask mask) {
+  const uint32_t bytes = uint32_t(op->size) * op->count;
+  const bool wide = op->mode & 1;
+  const uint16_t* rows = w.code->aux.data() + op->aux;
+  const uint32_t words = op->aux_count / op->count;
+  for (Mask m = mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    uint64_t address = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
+    if (!wide) address = uint32_t(address);
+    std::byte* at = locate(w, op, lane, address, bytes, true);
+    for (uint32_t e = 0; e < op->count; ++e) {
+      uint64_t value[2] = {};
+      for (uint32_t word = 0; word < words; ++word) {
+        value[word / 2] |= uint64_t(w.rows[rows[e * words + word]].lane[lane]) << (32 * (word % 2));
+      }
+      std::memcpy(at + e * op->size, value, op->size);
+    }
+  }
+  return op + 1;
+}
+
+enum class Atomic : uint8_t { add, min, max, inc, dec, and_, or_, xor_, exch, cas, add_f32 };
+
+template <class T>
+T combined(Atomic kind, T old, T x, T y) {
+  switch (kind) {
+    case Atomic::add: return T(old + x);
+    case Atomic::min: return x < old ? x : old;
+    case Atomic::max: return old < x ? x : old;
+    case Atomic::inc: return old >= x ? T(0) : T(old + 1);
+    case Atomic::dec: return old == 0 || old > x ? x : T(old - 1);
+    case Atomic::and_: return old & x;
+    case Atomic::or_: return old | x;
+    case Atomic::xor_: return old ^ x;
+    case Atomic::exch: return x;
+    case Atomic::cas: return old == x ? y : old;
+    default: return T(std::bit_cast<uint32_t>(std::bit_cast<float>(uint32_t(old)) + std::bit_cast<float>(uint32_t(x))));
+  }
+}
+
+// Lanes one after the other, in order. mode bit 0: 64-bit address; bit 1: signed; bits 2..: kind.
+const Op* atomic(Warp& w, const Op* op, Mask mask) {
+  const bool wide = op->mode & 1, is_signed = op->mode & 2;
+  const auto kind = Atomic(op->mode >> 2);
+  const uint32_t rows = op->size / 4;
+  for (Mask m = mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    uint64_t address = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
+    if (!wide) address = uint32_t(address);
+    locate(w, op, lane, address, op->size, false);
+    std::byte* at = locate(w, op, lane, address, op->size, true);
+    uint64_t old = 0;
+    std::memcpy(&old, at, op->size);
+    const uint64_t x = lane_value(w.rows + op->b, lane, rows), y = lane_value(w.rows + op->c, lane, rows);
+    uint64_t next;
+    if (rows == 2) next = is_signed ? uint64_t(combined<int64_t>(kind, int64_t(old), int64_t(x), int64_t(y))) : combined<uint64_t>(kind, old, x, y);
+    else next = is_signed ? uint32_t(combined<int32_t>(kind, int32_t(old), int32_t(x), int32_t(y))) : combined<uint32_t>(kind, uint32_t(old), uint32_t(x), uint32_t(y));
+    std::memcpy(at, &next, op->size);
+    for (uint32_t r = 0; r < rows; ++r) w.rows[op->d + r].lane[lane] = uint32_t(old >> (32 * r));
+  }
+  ++w.cta->scheduler->progress;
+  return op + 1;
+}
+
+const Op* add_window(Warp& w, const Op* op, Mask mask) {
+  for (Mask m = mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const uint64_t v = lane_value(w.rows + op->a, lane, 2) + uint64_t(op->imm);
+    w.rows[op->d].lane[lane] = uint32_t(v);
+    w.rows[op->d + 1].lane[lane] = uint32_t(v >> 32);
+  }
+  return op + 1;
+}
+const Op* nothing(Warp&, const Op* op, Mask) { return op + 1; }
+
+// ---- from PTX ------------------------------------------------------------------------------------------------------------
+
+AddressSpace take_space(Builder& b, Modifiers& m) {
+  if (m.take("global")) return AddressSpace::global;
+  if (m.take("shared") || m.take("shared::cta")) return AddressSpace::shared;
+  if (m.take("local")) return AddressSpace::local;
+  if (m.take("param")) return AddressSpace::param;
+  if (m.take("const")) return AddressSpace::global;
+  if (m.take("shared::cluster")) b.refuse("clusters are not supported");
+  return AddressSpace::generic;
+}
+
+// Ordering and caching have no effect on what a load returns here: a thread sees memory in one order. An access that
+// asks for an order at all may take part in a conversation between CTAs.
+void take_ordering(Builder& b, Modifiers& m, AddressSpace space) {
+  const bool ordered = !m.take_any({"volatile", "relaxed", "acquire", "release"}).empty();
+  m.take_any({"cta", "cluster", "gpu", "sys"});
+  m.take("weak");
+  m.take_any({"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc"});
+  m.take_prefix("L1::");
+  m.take_prefix("L2::");
+  m.take("nc");
+  if (ordered && space != AddressSpace::shared && space != AddressSpace::local) b.mark_communicates();
+}
+
+uint8_t take_vector(Modifiers& m) {
+  const auto v = m.take_any({"v2", "v4", "v8"});
+  return v.empty() ? 1 : uint8_t(v[1] - '0');
+}
+
+bool is_signed(Type t) { return t == Type::s8 || t == Type::s16 || t == Type::s32 || t == Type::s64; }
+
+std::vector<const Operand*> elements(Builder& b, const Operand& operand, uint8_t count) {
+  std::vector<const Operand*> list;
+  if (operand.kind == Operand::Kind::vector) {
+    for (const Operand& e : operand.elements) list.push_back(&e);
+  } else {
+    list.push_back(&operand);
+  }
+  if (list.size() != count) b.refuse("the vector has " + std::to_string(list.size()) + " elements; the instruction says " + std::to_string(count));
+  return list;
+}
+
+uint32_t register_rows(Builder& b, const Operand& operand, Type type) {
+  const Type declared = b.register_type(operand);
+  return Builder::rows_of(declared == Type::none ? type : declared);
+}
+
+void build_load(Builder& b, Modifiers& m) {
+  const AddressSpace space = take_space(b, m);
+  take_ordering(b, m, space);
+  const uint8_t count = take_vector(m);
+  const Type t = m.type();
+  const uint32_t size = ptx::size_in_bytes(t);
+  if (size == 0) b.refuse("a load needs a type");
+  const auto list = elements(b, b.operand(0), count);
+  uint32_t rows = 0;
+  for (const Operand* e : list) rows = std::max(rows, register_rows(b, *e, t));
+  if (rows * 4 < size) b.refuse("a destination register is narrower than the loaded type");
+  std::vector<Virtual> v;
+  for (const Operand* e : list) v.push_back(b.destination(*e, rows));
+  Op& op = b.emit(space == AddressSpace::param ? load_param : load);
+  op.size = uint8_t(size);
+  op.count = count;
+  op.cycles = space == AddressSpace::param ? 2 : 4;
+  if (space == AddressSpace::param) {
+    const Operand& at = b.operand(1);
+    if (at.kind == Operand::Kind::address && at.symbol >= 0 && at.reg < 0) {
+      const auto found = b.symbol(at.symbol);
+      if (!found || found->space != ptx::Space::param) b.refuse("'" + b.function().names[at.symbol] + "' is no parameter");
+      b.newest().imm = int64_t(found->address) + at.offset;
+      if (b.newest().imm < 0 || uint64_t(b.newest().imm) + size * count > b.param_bytes()) b.refuse("the load leaves the parameters");
+    } else {
+      b.newest().run = load;
+      const bool wide = b.address(at, AddressSpace::param);
+      b.newest().mode = wide;
+    }
+  } else {
+    const bool wide = b.address(b.operand(1), space);
+    b.newest().mode = wide;
+  }
+  b.newest().mode |= is_signed(t) ? 2 : 0;
+  for (Virtual x : v) {
+    for (uint32_t r = 0; r < rows; ++r) b.aux_def(x, r);
+  }
+}
+
+void build_store(Builder& b, Modifiers& m) {
+  const AddressSpace space = take_space(b, m);
+  if (space == AddressSpace::param) b.refuse("calls are not supported");
+  if (m.take("async")) b.refuse("st.async is not supported");
+  take_ordering(b, m, space);
+  const uint8_t count = take_vector(m);
+  const Type t = m.type();
+  const uint32_t size = ptx::size_in_bytes(t);
+  if (size == 0) b.refuse("a store needs a type");
+  std::vector<Virtual> v;
+  for (const Operand* e : elements(b, b.operand(1), count)) v.push_back(b.source(*e, t));
+  Op& op = b.emit(store);
+  op.size = uint8_t(size);
+  op.count = count;
+  op.cycles = 4;
+  const bool wide = b.address(b.operand(0), space);
+  b.newest().mode = wide;
+  for (Virtual x : v) {
+    for (uint32_t r = 0; r < Builder::rows_of(t); ++r) b.aux_use(x, r);
+  }
+}
+
+void build_atomic(Builder& b, Modifiers& m, bool returns) {
+  if (m.take("async")) b.refuse("red.async is not supported");
+  const AddressSpace space = take_space(b, m);
+  m.take_any({"relaxed", "acquire", "release", "acq_rel"});
+  m.take_any({"cta", "cluster", "gpu", "sys"});
+  static constexpr std::string_view kinds[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"};
+  int kind = -1;
+  for (int i = 0; i < 10; ++i) {
+    if (kind < 0 && m.take(kinds[i])) kind = i;
+  }
+  const Type t = m.type();
+  const uint32_t size = ptx::size_in_bytes(t);
+  const bool floating = t == Type::f32 && kind == int(Atomic::add);
+  if (floating) kind = int(Atomic::add_f32);
+  const bool integer = t == Type::u32 || t == Type::s32 || t == Type::b32 || t == Type::u64 || t == Type::s64 || t == Type::b64;
+  if (kind < 0 || (!floating && !integer)) b.refuse("this atomic operation is not supported");
+  const uint32_t rows = size / 4;
+  const size_t first = returns ? 1 : 0;
+  const Virtual d = returns ? b.destination(b.operand(0), rows) : b.scratch(rows);
+  const Virtual x = b.source(b.operand(first + 1), t);
+  const Virtual y = kind == int(Atomic::cas) ? b.source(b.operand(first + 2), t) : b.constant(0, rows);
+  Op& op = b.emit(atomic);
+  op.size = uint8_t(size);
+  op.cycles = 20;
+  const bool wide = b.address(b.operand(first), space);
+  b.newest().mode = uint8_t(wide | (is_signed(t) ? 2 : 0) | kind << 2);
+  b.use(Field::b, x);
+  b.use(Field::c, y);
+  b.def(Field::d, d);
+  if (space != AddressSpace::shared) b.mark_communicates();
+}
+void build_atom(Builder& b, Modifiers& m) { build_atomic(b, m, true); }
+void build_red(Builder& b, Modifiers& m) { build_atomic(b, m, false); }
+
+void build_cvta(Builder& b, Modifiers& m) {
+  const bool to = m.take("to");
+  const AddressSpace space = take_space(b, m);
+  if (m.type() != Type::u64 || space == AddressSpace::generic) b.refuse("cvta is cvta{.to}.space.u64");
+  const uint64_t window = space == AddressSpace::shared ? kSharedWindow : space == AddressSpace::local ? kLocalWindow : space == AddressSpace::param ? kParamWindow : 0;
+  const Virtual x = b.source(b.operand(1), Type::u64), d = b.destination(b.operand(0), 2);
+  b.emit(add_window).imm = to ? -int64_t(window) : int64_t(window);
+  b.use(Field::a, x);
+  b.def(Field::d, d);
+}
+
+void build_prefetch(Builder& b, Modifiers& m) {
+  if (m.take("tensormap")) m.take_any({"param", "const"});
+  else {
+    take_space(b, m);
+    m.take_any({"L1", "L2"});
+  }
+  b.emit(nothing);
+}
+
+void build_membar(Builder& b, Modifiers& m) {
+  if (m.take_any({"cta", "gl", "sys"}).empty()) b.refuse("membar is .cta, .gl or .sys");
+  b.emit(nothing);
+}
+
+}  // namespace
+
+std::vector<FamilyRow> memory_rows() {
+  return {{"ld", build_load}, {"ldu", build_load}, {"st", build_store}, {"atom", build_atom}, {"red", build_red},
+          {"cvta", build_cvta}, {"prefetch", build_prefetch}, {"membar", build_membar}};
+}
+
+}  // namespace fa4::sim

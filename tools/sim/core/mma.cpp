@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses the kernels of a tensor-core step.
+#include "mma.h"
+
+#include <stdexcept>
+#include <string>
+
+#include "mma_dispatch.h"
+
+namespace fa4::sim {
+namespace {
+
+using Kernel = void (*)(const MmaStep&);
+
+Kernel kernel_for(Isa isa) {
+#ifdef FA4_SIM_X86_KERNELS
+  if (isa == Isa::avx512) return mma_step_avx512;
+  if (isa == Isa::avx2) return mma_step_avx2;
+#endif
+  static_cast<void>(isa);
+  return mma_step_portable;
+}
+
+}  // namespace
+
+void mma_step(const MmaStep& step) {
+  static const Kernel kernel = kernel_for(widest_isa());
+  kernel(step);
+}
+
+void mma_step(Isa isa, const MmaStep& step) {
+  if (!isa_supported(isa)) {
+    throw std::invalid_argument(std::string("mma_step: this CPU or build has no ") + isa_name(isa) +
+                                " kernels; isa_supported() tells which it has");
+  }
+  kernel_for(isa)(step);
+}
+
+}  // namespace fa4::sim

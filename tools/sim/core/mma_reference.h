@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// One output element of a tensor-core step by the definition, in integer arithmetic. The vector kernels call
+// it for the elements whose exponents leave the range in which fp32 registers hold every product.
+#pragma once
+
+#include <cstdint>
+
+#include "mma.h"
+
+namespace fa4::sim {
+
+// Bits of the fp32 result for row m, column n. Does not write D; reads D[m][n] only when accumulate is set.
+//
+// Terms: the 16 products and, when accumulating, D. A term that is zero takes no part. Otherwise
+//   any NaN, 0 * Inf, or infinities of both signs: 0x7FFFFFFF;   else any infinity: that infinity;
+//   E = largest exponent among the terms, that of a product being the sum of its factors' exponents (not
+//   normalised; subnormals count with the exponent of the smallest normal number), and at least -133; each
+//   term is cut toward zero to a multiple of 2^(E - 25), the cut terms are added exactly, and the sum is
+//   rounded toward zero to fp32 (subnormal results are kept; 2^128 and more is infinity). A sum of zero is
+//   +0.
+uint32_t mma_element_reference(const MmaStep& step, uint32_t m, uint32_t n);
+
+}  // namespace fa4::sim

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "names.h"
+
+#include <cstring>
+
+namespace fa4::sim {
+
+NameTable::NameTable(const ptx::Module& module) {
+  for (const ptx::Variable& v : module.variables) {
+    if (v.name != "fa4_names") continue;
+    for (size_t at = 0; at + sizeof(NameRecord) <= v.initializer.size(); at += sizeof(NameRecord)) {
+      NameRecord record;
+      std::memcpy(&record, v.initializer.data() + at, sizeof record);
+      if (record.kind == NameKind::end) break;
+      record.name[sizeof record.name - 1] = 0;
+      records_.push_back(record);
+    }
+  }
+}
+
+std::string NameTable::find(NameKind kind, int64_t at) const {
+  const NameRecord* best = nullptr;  // the narrowest range that holds it
+  for (const NameRecord& r : records_) {
+    if (r.kind != kind || at < int64_t(r.begin) || at >= int64_t(r.end)) continue;
+    if (!best || r.end - r.begin < best->end - best->begin) best = &r;
+  }
+  return best ? best->name : std::string();
+}
+
+}  // namespace fa4::sim

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A decoded instruction and the program that holds it. An Op works on 32 lanes at once: its operands are rows, one
+// 32-bit cell for each lane; a 64-bit register is two neighbouring rows (low words, high words).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../ptx/module.h"
+
+namespace fa4::sim {
+
+constexpr int kLanes = 32;
+using Mask = uint32_t;  // one bit a lane
+constexpr Mask kAllLanes = 0xFFFFFFFFu;
+
+struct alignas(64) Row {
+  uint32_t lane[kLanes];
+};
+
+struct Warp;
+struct Op;
+
+// Executes `op` for the lanes of `mask` (never empty). Returns the next op, or nullptr when the fragment that ran it
+// stops for now (it parked, diverged, joined or exited).
+using Handler = const Op* (*)(Warp& warp, const Op* op, Mask mask);
+
+// What the address of a memory instruction means.
+enum class AddressSpace : uint8_t { generic, global, shared, local, param };
+
+struct Op {
+  Handler run = nullptr;
+  uint16_t d = 0, a = 0, b = 0, c = 0;  // rows: destination and sources
+  uint16_t guard = 0;                   // predicate; 0 is the constant true
+  uint16_t pd = 0, pa = 0, pb = 0;      // predicates: destination, sources
+  bool guard_not = false, pa_not = false, pb_not = false;
+  uint8_t cycles = 2;                   // nominal issue time
+  uint8_t size = 0, count = 0;          // memory: bytes of an element, elements; tcgen05: registers
+  AddressSpace space = AddressSpace::generic;
+  uint8_t mode = 0;                     // comparison, rounding, shuffle kind, ...
+  uint32_t aux = 0, aux_count = 0;      // Code::aux[aux ...]: rows of vector operands
+  uint32_t target = 0;                  // branches: index of the op; divergent ones reconverge at `join`
+  uint32_t join = 0;
+  int64_t imm = 0;                      // address offset, immediate
+};
+
+// Rows with a fixed content, written when a warp starts.
+struct FixedRow {
+  enum class Kind : uint8_t {
+    constant, tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z,
+    laneid, warpid, nwarpid, smid, nsmid, dynamic_shared_bytes, total_shared_bytes, lanemask_eq, lanemask_lt,
+    lanemask_le, lanemask_gt, lanemask_ge, zero, one, global_address_low, global_address_high
+  };
+  Kind kind;
+  uint32_t value;  // constant: the word; global_address_*: index of the module variable
+  uint16_t row;
+};
+
+// The executable form of one entry.
+struct Code {
+  std::string name;
+  std::vector<Op> ops;                    // ends with an exit
+  std::vector<uint16_t> aux;
+  std::vector<ptx::Location> locations;   // one an op
+  std::vector<uint32_t> instruction;      // one an op: index into the function's instructions
+  std::vector<FixedRow> fixed;
+  uint32_t rows = 0;                      // register file of a warp
+  uint32_t predicates = 1;                // [0] is the constant true
+  uint32_t static_shared_bytes = 0;
+  uint32_t dynamic_shared = 0;            // shared address of the first dynamic byte
+  uint32_t local_bytes = 0;               // a thread
+  uint32_t param_bytes = 0;
+  uint32_t launch_registers = 0;          // registers a thread at launch, for setmaxnreg's budget
+  uint32_t max_threads = 1024;
+  bool communicates = false;              // CTAs may talk to each other: run them in one order of simulated time
+  const ptx::Function* function = nullptr;
+};
+
+}  // namespace fa4::sim

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared_memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+
+#include "names.h"
+
+namespace fa4::sim {
+
+void set_shared_valid(Cta& cta, uint32_t address, uint32_t bytes, bool valid) {
+  for (uint32_t at = address; at < address + bytes;) {
+    const uint32_t bit = at % 64, count = std::min(64 - bit, address + bytes - at);
+    const uint64_t mask = (count == 64 ? ~0ull : (1ull << count) - 1) << bit;
+    uint64_t& word = cta.shared_valid[at / 64];
+    word = valid ? word | mask : word & ~mask;
+    at += count;
+  }
+}
+
+int64_t first_invalid_shared(const Cta& cta, uint32_t address, uint32_t bytes) {
+  for (uint32_t at = address; at < address + bytes;) {
+    const uint32_t bit = at % 64, count = std::min(64 - bit, address + bytes - at);
+    const uint64_t mask = (count == 64 ? ~0ull : (1ull << count) - 1) << bit;
+    const uint64_t missing = ~cta.shared_valid[at / 64] & mask;
+    if (missing) return int64_t(at / 64 * 64) + std::countr_zero(missing);
+    at += count;
+  }
+  return -1;
+}
+
+std::string outside_shared(const Cta& cta, uint64_t address, uint64_t bytes) {
+  if (address >= kSharedBase && address + bytes <= cta.shared_end) return {};
+  char text[160];
+  std::snprintf(text, sizeof text, "shared address 0x%llx (%llu bytes) is outside the CTA's shared memory 0x%x..0x%x",
+                static_cast<unsigned long long>(address), static_cast<unsigned long long>(bytes), kSharedBase,
+                cta.shared_end);
+  return text;
+}
+
+const MBarrier* mbarrier_in(const Cta& cta, uint32_t address, uint32_t bytes) {
+  if (cta.mbarriers.empty()) return nullptr;
+  for (uint32_t at = address / 8; at <= (address + bytes - 1) / 8; ++at) {
+    const uint16_t index = cta.mbarrier_at[at];
+    if (index && cta.mbarriers[index - 1].live) return &cta.mbarriers[index - 1];
+  }
+  return nullptr;
+}
+
+namespace {
+std::string with_address(const std::string& name, const char* what, uint32_t address) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%s0x%x", what, address);
+  return name.empty() ? text : name;
+}
+}  // namespace
+
+std::string shared_name(const Cta& cta, uint32_t address) {
+  const std::string name =
+      cta.launch->names->find(NameKind::shared, int64_t(address) - int64_t(cta.dynamic_shared));
+  char text[32];
+  std::snprintf(text, sizeof text, " (0x%x)", address);
+  return name.empty() ? "shared memory" + std::string(text) : name + text;
+}
+
+std::string barrier_name(const Cta& cta, uint32_t address) {
+  return with_address(cta.launch->names->find(NameKind::barrier, int64_t(address) - int64_t(cta.dynamic_shared)),
+                      "mbarrier ", address);
+}
+
+std::string tmem_name(const Cta& cta, uint32_t column) {
+  const std::string name = cta.launch->names->find(NameKind::tmem, column);
+  return "TMEM column " + std::to_string(column) + (name.empty() ? "" : " (" + name + ")");
+}
+
+}  // namespace fa4::sim

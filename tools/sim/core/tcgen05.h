@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensor core's side of tcgen05: what happens when an MMA or a commit completes, and the matrix descriptors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "machine.h"
+
+namespace fa4::sim {
+
+// A shared-memory matrix descriptor, decoded. Offsets in bytes.
+struct MatrixDescriptor {
+  uint32_t start, leading, stride;
+  uint32_t swizzle_shift;  // log2 of the atom's bytes: 4 none, 5 32B, 6 64B, 7 128B
+};
+// "" or what is wrong with the 64 bits.
+std::string decode_descriptor(uint64_t bits, MatrixDescriptor* descriptor);
+
+// Shared address of the 16-byte chunk that holds element (mn, k) of a 16-bit operand, swizzle applied. K-major: the
+// chunk runs along k (k a multiple of 8); MN-major: along mn (mn a multiple of 8).
+uint32_t chunk_address(const MatrixDescriptor& descriptor, bool mn_major, uint32_t mn, uint32_t k);
+
+void land_mma(const Event& event);
+void land_commit(const Event& event);
+
+}  // namespace fa4::sim

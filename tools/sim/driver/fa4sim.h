@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What libfa4sim.so exports beyond the CUDA driver functions: the parameters of the simulated GPU, and what
+ * can be read from it after a launch. All functions are thread-safe; a status of 0 is success, otherwise
+ * fa4sim_last_error() has a sentence. Environment variables FA4SIM_SMS, FA4SIM_HOST_THREADS and
+ * FA4SIM_BUDGET, read once in cuInit, set the same parameters for programs that do not know this header.
+ */
+#ifndef FA4_SIM_FA4SIM_H
+#define FA4_SIM_FA4SIM_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FA4SIM_API __attribute__((visibility("default")))
+
+typedef struct fa4sim_config {
+  uint32_t struct_size;  /* sizeof(fa4sim_config) */
+  uint32_t sm_count;     /* 0: 148 */
+  uint32_t host_threads; /* 0: all cores. Results do not depend on it */
+  uint32_t reserved;     /* zero */
+  uint64_t
+      instruction_budget; /* warp instructions a CTA may execute before the run ends with a report; 0: 2^32 */
+} fa4sim_config;
+
+#define FA4SIM_MAX_WARPS 64
+
+/* Counts of one launch, summed over its CTAs. */
+typedef struct fa4sim_warp_counters {
+  uint64_t warp_instructions;
+  uint64_t thread_instructions; /* warp instructions x active lanes */
+  uint64_t mma;                 /* tcgen05.mma issued */
+  uint64_t commits;             /* tcgen05.commit issued */
+  uint64_t box_loads;           /* cp.async.bulk.tensor, global to shared */
+  uint64_t box_load_bytes;
+  uint64_t box_stores;
+  uint64_t box_store_bytes;
+  uint64_t tmem_loads; /* warp-wide tcgen05.ld */
+  uint64_t tmem_load_bytes;
+  uint64_t tmem_stores;
+  uint64_t tmem_store_bytes;
+  uint64_t barrier_arrivals; /* mbarrier arrivals by threads of the warp, tx arrivals included */
+  uint64_t barrier_waits;    /* successful mbarrier waits, counted once a warp */
+  uint64_t parked;           /* waits that did not succeed at once */
+} fa4sim_warp_counters;
+
+typedef struct fa4sim_counters {
+  uint64_t ctas;
+  uint64_t thread_instructions;
+  uint64_t warp_instructions;
+  uint64_t mma_flop;           /* 2 x multiply-adds of the tensor core */
+  uint64_t longest_cta_cycles; /* simulated cycles of the slowest CTA under the engine's nominal timing */
+  uint64_t total_cta_cycles;   /* summed over CTAs */
+  double wall_seconds;         /* host time of the launch */
+  uint32_t host_threads;       /* used */
+  uint32_t warps;              /* warps a CTA */
+  fa4sim_warp_counters warp[FA4SIM_MAX_WARPS]; /* by warp index in the CTA */
+} fa4sim_counters;
+
+/* One event of the traced CTA. Times are simulated cycles from the start of the CTA. */
+typedef enum fa4sim_event_kind {
+  FA4SIM_EVENT_MMA = 0, /* address: D column; source: A column if a_in_tmem, else A shared address; other: B
+                           shared address */
+  FA4SIM_EVENT_COMMIT = 1,    /* address: mbarrier's shared address; end: when it arrived */
+  FA4SIM_EVENT_BOX_LOAD = 2,  /* address: destination; coordinates; bytes */
+  FA4SIM_EVENT_BOX_STORE = 3, /* address: source; coordinates; bytes */
+  FA4SIM_EVENT_TMEM_LOAD = 4, /* address: column; bytes */
+  FA4SIM_EVENT_TMEM_STORE = 5,
+  FA4SIM_EVENT_WAIT = 6, /* address: mbarrier's shared address; begin..end: how long the warp was parked */
+  FA4SIM_EVENT_SPAN = 7  /* a warp from its first to its last instruction */
+} fa4sim_event_kind;
+
+typedef struct fa4sim_event {
+  uint64_t begin, end; /* cycles: issue, landing */
+  uint32_t kind;       /* fa4sim_event_kind */
+  uint32_t warp;       /* that issued it */
+  uint32_t address, source, other;
+  uint32_t a_in_tmem;
+  uint32_t accumulate;
+  uint32_t bytes;
+  int32_t coordinates[5];
+} fa4sim_event;
+
+FA4SIM_API int fa4sim_configure(const fa4sim_config* config); /* applies from the next launch */
+FA4SIM_API int fa4sim_get_config(fa4sim_config* config);
+FA4SIM_API int fa4sim_get_counters(fa4sim_counters* counters); /* of the last launch */
+FA4SIM_API uint64_t fa4sim_get_cta_cycles(uint64_t* cycles,
+                                          uint64_t capacity); /* returns the number of CTAs */
+FA4SIM_API int fa4sim_trace_cta(int64_t cta);                 /* -1: trace none (the default) */
+FA4SIM_API uint64_t fa4sim_get_trace(fa4sim_event* events,
+                                     uint64_t capacity); /* returns the number of events */
+FA4SIM_API uint64_t
+fa4sim_get_source_instructions(const char* file_suffix); /* thread instructions of a source file */
+FA4SIM_API void fa4sim_set_progress(void (*progress)(void* user, uint64_t done, uint64_t total), void* user);
+FA4SIM_API const char* fa4sim_last_error(
+    void); /* the report of the last failed load or launch, on any thread */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

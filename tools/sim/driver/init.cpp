@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuInit, versions, and the one device with its attributes.
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "state.h"
+
+using namespace fa4::sim;
+using namespace fa4::sim::driver;
+
+namespace {
+
+constexpr char device_name[] = "fa4 simulated GPU (sm_100)";
+
+// Reads a decimal environment variable into *value; absent or empty leaves it.
+CUresult read_environment(const char* name, uint64_t most, uint64_t* value) {
+  const char* given = std::getenv(name);
+  if (given == nullptr || *given == '\0') return CUDA_SUCCESS;
+  char* end;
+  errno = 0;
+  const unsigned long long number = std::strtoull(given, &end, 10);
+  if (*given < '0' || *given > '9' || *end != '\0' || errno != 0 || number > most)
+    return fail(CUDA_ERROR_INVALID_VALUE, std::string("environment variable ") + name + " is '" + given +
+                                              "': a decimal number from 0 to " + std::to_string(most) +
+                                              " is expected");
+  *value = number;
+  return CUDA_SUCCESS;
+}
+
+CUresult configure_from_environment(DeviceConfig* config) {
+  uint64_t sms = 0, threads = 0, budget = 0;
+  if (CUresult r = read_environment("FA4SIM_SMS", 65535, &sms)) return r;
+  if (CUresult r = read_environment("FA4SIM_HOST_THREADS", 1024, &threads)) return r;
+  if (CUresult r = read_environment("FA4SIM_BUDGET", UINT64_MAX, &budget)) return r;
+  config->sm_count = sms == 0 ? default_sm_count : static_cast<uint32_t>(sms);
+  config->host_threads = static_cast<uint32_t>(threads);
+  config->instruction_budget = budget;
+  return CUDA_SUCCESS;
+}
+
+// Attributes that are not zero. What is zero is not there: textures, managed memory, pools, clusters,
+// cooperative launches, mapped host memory.
+bool attribute_value(CUdevice_attribute attribute, uint32_t sm_count, int* value) {
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = max_threads_per_block;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+      *value = max_block_dim[0];
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+      *value = max_block_dim[1];
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+      *value = max_block_dim[2];
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+      *value = max_grid_dim[0];
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+      *value = max_grid_dim[1];
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+      *value = max_grid_dim[2];
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+      *value = shared_default;
+      break;
+    case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
+      *value = 65536;
+      break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+      *value = warp_size;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
+      *value = 0x7fff'ffff;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+      *value = registers_per_sm;
+      break;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+      *value = 1'965'000;
+      break;  // kHz, of a B200
+    case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
+      *value = 512;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = static_cast<int>(sm_count);
+      break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+      *value = 3'996'000;
+      break;  // kHz
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+      *value = 8192;
+      break;  // bits
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+      *value = 126 << 20;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+      *value = max_threads_per_sm;
+      break;
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+      *value = 1;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = compute_major;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = compute_minor;
+      break;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED:
+      *value = 1;
+      break;
+    case CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED:
+      *value = 1;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+      *value = shared_per_sm;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+      *value = registers_per_sm;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      *value = shared_opt_in;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+      *value = max_blocks_per_sm;
+      break;
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+      *value = shared_reserved_per_block;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
+      *value = 1;
+      break;
+    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
+      *value = 1;
+      break;
+    default:
+      if (attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX) return false;
+      *value = 0;
+  }
+  return true;
+}
+
+// For queries of a device by its ordinal.
+template <typename Body>
+CUresult of_device(CUdevice device, const void* result, Body body) {
+  return api([&]() -> CUresult {
+    if (CUresult r = check_initialised()) return r;
+    if (device != 0)
+      return fail(CUDA_ERROR_INVALID_DEVICE, "device " + std::to_string(device) + ": there is only 0");
+    if (result == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "the pointer for the result is null");
+    return body();
+  });
+}
+
+}  // namespace
+
+FA4SIM_EXPORT CUresult CUDAAPI cuInit(unsigned int flags) {
+  return api([&]() -> CUresult {
+    if (flags != 0) return fail(CUDA_ERROR_INVALID_VALUE, text("cuInit flags must be 0, not ", flags));
+    State& s = state();
+    std::lock_guard guard(s.lock);
+    if (s.initialised) return CUDA_SUCCESS;
+    if (!s.configured)
+      if (CUresult r = configure_from_environment(&s.config)) return r;
+    try {
+      s.device = std::make_unique<Device>(s.config);
+    } catch (const std::exception& error) {
+      return fail(CUDA_ERROR_OUT_OF_MEMORY, error.what());
+    }
+    s.device->set_progress(s.progress);
+    s.device->trace_cta(s.traced_cta);
+    auto context = std::make_shared<Context>();
+    context->primary = true;
+    context->alive = false;
+    context->id = s.next_id++;
+    s.primary = s.contexts.add(std::move(context));
+    s.initialised = true;
+    return CUDA_SUCCESS;
+  });
+}
+
+FA4SIM_EXPORT CUresult CUDAAPI cuDriverGetVersion(int* version) {
+  if (version == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "the pointer for the version is null");
+  *version = CUDA_VERSION;
+  return CUDA_SUCCESS;
+}
+
+FA4SIM_EXPORT CUresult CUDAAPI cuDeviceGetCount(int* count) {
+  return of_device(0, count, [&] { return *count = 1, CUDA_SUCCESS; });
+}
+
+FA4SIM_EXPORT CUresult CUDAAPI cuDeviceGet(CUdevice* device, int ordinal) {
+  return of_device(ordinal, device, [&] { return *device = 0, CUDA_SUCCESS; });
+}
+
+FA4SIM_EXPORT CUresult CUDAAPI cuDeviceGetName(char* name, int length, CUdevice device) {
+  return of_device(device, name, [&]() -> CUresult {
+    if (length <= 0)
+      return fail(CUDA_ERROR_INVALID_VALUE, "the length of the name buffer must be at least 1");
+    const size_t room = static_cast<size_t>(length) - 1;
+    const size_t used = std::min(room, sizeof device_name - 1);
+    std::memcpy(name, device_name, used);
+    name[used] = '\0';
+    return CUDA_SUCCESS;
+  });
+}
+
+FA4SIM_EXPORT CUresult CUDAAPI cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+  return of_device(device, uuid, [&] {
+    static const unsigned char bytes[16] = {'f', 'a', '4', 's', 'i', 'm', 0, 0,
+                                            's', 'm', '_', '1', '0', '0', 0, 0};
+    std::memcpy(uuid->bytes, bytes, sizeof bytes);
+    return CUDA_SUCCESS;
+  });
+}
+
+FA4SIM_EXPORT CUresult CUDAAPI cuDeviceTotalMem(size_t* bytes, CUdevice device) {
+  return of_device(device, bytes, [&] { return *bytes = state().device->memory().capacity(), CUDA_SUCCESS; });
+}
+
+FA4SIM_EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute,
+                                                    CUdevice device) {
+  return of_device(device, value, [&]() -> CUresult {
+    State& s = state();
+    std::lock_guard guard(s.lock);
+    if (!attribute_value(attribute, s.config.sm_count, value))
+      return fail(CUDA_ERROR_INVALID_VALUE, text("unknown device attribute ", attribute));
+    return CUDA_SUCCESS;
+  });
+}
+
+FA4SIM_EXPORT CUresult CUDAAPI cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
+  return of_device(device, major, [&]() -> CUresult {
+    if (minor == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "the pointer for the minor number is null");
+    *major = compute_major;
+    *minor = compute_minor;
+    return CUDA_SUCCESS;
+  });
+}

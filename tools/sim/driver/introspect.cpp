@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of fa4sim.h: parameters of the simulated GPU, and what its last launch did.
+#include <algorithm>
+#include <cstring>
+
+#include "state.h"
+
+using namespace fa4::sim;
+using namespace fa4::sim::driver;
+
+namespace {
+
+// body(device) for questions about the last launch; waits for a running one.
+template <typename Body>
+int of_device(Body body) {
+  return api([&]() -> CUresult {
+    if (CUresult r = check_initialised()) return r;
+    State& s = state();
+    std::lock_guard guard(s.device_lock);
+    body(*s.device);
+    return CUDA_SUCCESS;
+  });
+}
+
+// Remembers a setting, for cuInit if there is no device yet, and else hands it to the device.
+template <typename Remember, typename Apply>
+int change(Remember remember, Apply apply) {
+  return api([&]() -> CUresult {
+    State& s = state();
+    {
+      std::lock_guard guard(s.lock);
+      remember(s);
+      if (!s.initialised) return CUDA_SUCCESS;
+    }
+    std::lock_guard guard(s.device_lock);
+    apply(*s.device);
+    return CUDA_SUCCESS;
+  });
+}
+
+template <typename T>
+uint64_t hand_out(const std::vector<T>& items, T* to, uint64_t capacity) {
+  if (to != nullptr) std::copy_n(items.begin(), std::min<uint64_t>(items.size(), capacity), to);
+  return items.size();
+}
+
+CUresult check_struct(const fa4sim_config* config) {
+  if (config == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "the fa4sim_config pointer is null");
+  if (config->struct_size != sizeof(fa4sim_config))
+    return fail(CUDA_ERROR_INVALID_VALUE, "fa4sim_config.struct_size is " +
+                                              std::to_string(config->struct_size) + ", not " +
+                                              std::to_string(sizeof(fa4sim_config)));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+int fa4sim_configure(const fa4sim_config* config) {
+  return api([&]() -> CUresult {
+    if (CUresult r = check_struct(config)) return r;
+    if (config->reserved != 0) return fail(CUDA_ERROR_INVALID_VALUE, "fa4sim_config.reserved must be 0");
+    if (config->sm_count > 65535)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  text("fa4sim_config.sm_count must be at most 65535, not ", config->sm_count));
+    if (config->host_threads > 1024)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  text("fa4sim_config.host_threads must be at most 1024, not ", config->host_threads));
+    State& s = state();
+    DeviceConfig applied;
+    {
+      std::lock_guard guard(s.lock);
+      s.config.sm_count = config->sm_count == 0 ? default_sm_count : config->sm_count;
+      s.config.host_threads = config->host_threads;
+      s.config.instruction_budget = config->instruction_budget;
+      s.configured = true;
+      applied = s.config;
+      if (!s.initialised) return CUDA_SUCCESS;
+    }
+    std::lock_guard guard(s.device_lock);
+    s.device->configure(applied.sm_count, applied.host_threads, applied.instruction_budget);
+    return CUDA_SUCCESS;
+  });
+}
+
+int fa4sim_get_config(fa4sim_config* config) {
+  return api([&]() -> CUresult {
+    if (CUresult r = check_struct(config)) return r;
+    State& s = state();
+    std::lock_guard guard(s.lock);
+    config->sm_count = s.config.sm_count;
+    config->host_threads = s.config.host_threads;
+    config->reserved = 0;
+    config->instruction_budget = s.config.instruction_budget;
+    return CUDA_SUCCESS;
+  });
+}
+
+int fa4sim_get_counters(fa4sim_counters* counters) {
+  return api([&]() -> CUresult {
+    if (counters == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "the fa4sim_counters pointer is null");
+    return static_cast<CUresult>(of_device([&](Device& device) { *counters = device.counters(); }));
+  });
+}
+
+uint64_t fa4sim_get_cta_cycles(uint64_t* cycles, uint64_t capacity) {
+  uint64_t count = 0;
+  of_device([&](Device& device) { count = hand_out(device.cta_cycles(), cycles, capacity); });
+  return count;
+}
+
+int fa4sim_trace_cta(int64_t cta) {
+  return change([&](State& s) { s.traced_cta = cta; }, [&](Device& device) { device.trace_cta(cta); });
+}
+
+uint64_t fa4sim_get_trace(fa4sim_event* events, uint64_t capacity) {
+  uint64_t count = 0;
+  of_device([&](Device& device) { count = hand_out(device.trace(), events, capacity); });
+  return count;
+}
+
+uint64_t fa4sim_get_source_instructions(const char* file_suffix) {
+  uint64_t count = 0;
+  if (file_suffix == nullptr) return 0;
+  of_device([&](Device& device) { count = device.instructions_in_source(file_suffix); });
+  return count;
+}
+
+void fa4sim_set_progress(void (*progress)(void* user, uint64_t done, uint64_t total), void* user) {
+  std::function<void(uint64_t, uint64_t)> call;
+  if (progress != nullptr) call = [=](uint64_t done, uint64_t total) { progress(user, done, total); };
+  change([&](State& s) { s.progress = call; }, [&](Device& device) { device.set_progress(call); });
+}
+
+const char* fa4sim_last_error(void) {
+  thread_local std::string text;
+  text = last_error();
+  return text.c_str();
+}
+
+}  // extern "C"

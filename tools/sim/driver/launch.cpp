@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches. A launch runs to its end inside the call, one at a time in the process, in the order of the
+// calls. A kernel that faults leaves its context unusable, as on a real device; the call itself already
+// answers with the fault.
+#include <cstring>
+
+#include "state.h"
+
+using namespace fa4::sim;
+using namespace fa4::sim::driver;
+
+namespace {
+
+CUresult code_of(Fault::Kind kind) {
+  switch (kind) {
+    case Fault::Kind::illegal_instruction:
+      return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+    case Fault::Kind::illegal_address:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case Fault::Kind::misaligned_address:
+      return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case Fault::Kind::poison:
+      return CUDA_ERROR_LAUNCH_FAILED;
+    case Fault::Kind::deadlock:
+    case Fault::Kind::budget:
+      return CUDA_ERROR_LAUNCH_TIMEOUT;
+    case Fault::Kind::bad_launch:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+std::string triple(const std::array<uint32_t, 3>& v) {
+  std::string text = std::to_string(v[0]);
+  for (int d = 1; d < 3; ++d) text.append(", ").append(std::to_string(v[d]));
+  return text.insert(0, 1, '(').append(")");
+}
+
+struct Request {
+  std::array<uint32_t, 3> grid, block;
+  uint32_t dynamic_shared;
+  CUstream stream;
+  void** params;
+  void** extra;
+};
+
+CUresult check_shape(const Function& function, const Request& request) {
+  const EntryInfo& entry = *function.entry;
+  uint64_t threads = 1;
+  for (int d = 0; d < 3; ++d) {
+    if (request.grid[d] == 0 || request.grid[d] > max_grid_dim[d])
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "launch of " + entry.name + ": grid " + triple(request.grid) +
+                      ": each must be at least 1 and at most (2147483647, 65535, 65535)");
+    if (request.block[d] == 0 || request.block[d] > max_block_dim[d])
+      return fail(CUDA_ERROR_INVALID_VALUE, "launch of " + entry.name + ": block " + triple(request.block) +
+                                                ": each must be at least 1 and at most (1024, 1024, 64)");
+    threads *= request.block[d];
+  }
+  if (threads > max_threads_per_block)
+    return fail(CUDA_ERROR_INVALID_VALUE, "launch of " + entry.name + ": block " + triple(request.block) +
+                                              " has " + std::to_string(threads) + " threads, more than 1024");
+  if (threads > entry.max_threads)
+    return fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                "launch of " + entry.name + ": block of " + std::to_string(threads) +
+                    " threads, but the kernel is built for " + std::to_string(entry.max_threads));
+  if (request.dynamic_shared > function.max_dynamic_shared)
+    return fail(CUDA_ERROR_INVALID_VALUE, "launch of " + entry.name + ": " +
+                                              std::to_string(request.dynamic_shared) +
+                                              " bytes of dynamic shared memory, but its limit is " +
+                                              std::to_string(function.max_dynamic_shared) +
+                                              " (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES raises it)");
+  return CUDA_SUCCESS;
+}
+
+// The list that ends in CU_LAUNCH_PARAM_END: one buffer that holds all parameters.
+CUresult params_of_extra(const EntryInfo& entry, void** extra, std::vector<std::byte>* params) {
+  const void* buffer = nullptr;
+  const size_t* size = nullptr;
+  for (void** item = extra; *item != CU_LAUNCH_PARAM_END; item += 2) {
+    if (*item == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      buffer = item[1];
+    else if (*item == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      size = static_cast<const size_t*>(item[1]);
+    else
+      return fail(CUDA_ERROR_INVALID_VALUE, "launch of " + entry.name + ": unknown name " +
+                                                hex(reinterpret_cast<uint64_t>(*item)) +
+                                                " in the extra options");
+  }
+  if (size == nullptr || (buffer == nullptr && *size > 0))
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "launch of " + entry.name + ": the extra options lack the parameter buffer or its size");
+  // A buffer made of a struct may end in padding up to its alignment.
+  const size_t padded = (entry.param_bytes + 127) / 128 * 128;
+  if (*size < entry.param_bytes || *size > padded)
+    return fail(CUDA_ERROR_INVALID_VALUE, "launch of " + entry.name + ": a parameter buffer of " +
+                                              std::to_string(*size) + " bytes, but the parameters take " +
+                                              std::to_string(entry.param_bytes));
+  if (entry.param_bytes > 0) std::memcpy(params->data(), buffer, entry.param_bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult gather_params(const EntryInfo& entry, const Request& request, std::vector<std::byte>* params) {
+  params->assign(entry.param_bytes, std::byte{0});
+  if (request.params != nullptr && request.extra != nullptr)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "launch of " + entry.name + ": both kernelParams and extra are given");
+  if (request.extra != nullptr) return params_of_extra(entry, request.extra, params);
+  if (entry.params.empty()) return CUDA_SUCCESS;
+  if (request.params == nullptr)
+    return fail(CUDA_ERROR_INVALID_VALUE, "launch of " + entry.name +
+                                              ": neither kernelParams nor extra is given, but it has " +
+                                              std::to_string(entry.params.size()) + " parameters");
+  for (size_t i = 0; i < entry.params.size(); ++i) {
+    if (request.params[i] == nullptr)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "launch of " + entry.name + ": kernelParams[" + std::to_string(i) + "] is null");
+    std::memcpy(params->data() + entry.params[i].offset, request.params[i], entry.params[i].size);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult run(const Function& function, CUcontext current, const Launch& launch) {
+  State& s = state();
+  CUresult code;
+  std::string report;
+  try {
+    std::lock_guard guard(s.device_lock);
+    s.device->launch(launch);
+    return CUDA_SUCCESS;
+  } catch (const Fault& fault) {
+    code = code_of(fault.kind);
+    report = fault.what();
+  } catch (const std::bad_alloc&) {
+    return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                "launch of " + function.entry->name + ": the host is out of memory");
+  } catch (const std::exception& error) {
+    code = CUDA_ERROR_LAUNCH_FAILED;
+    report = error.what();
+  }
+  fail(code, "kernel " + function.entry->name + ", grid " + triple(launch.grid) + ", block " +
+                 triple(launch.block) + ": " + report);
+  if (code == CUDA_ERROR_INVALID_VALUE) return code;  // refused before it began
+  std::lock_guard guard(s.lock);
+  if (const auto context = s.contexts.find(current)) context->fault = code;
+  return code;
+}
+
+CUresult launch(CUfunction handle, const Request& request) {
+  return in_context([&](CUcontext current) -> CUresult {
+    if (CUresult r = check_stream(request.stream, current)) return r;
+    const auto function = find_function(handle);
+    if (function == nullptr)
+      return fail(CUDA_ERROR_INVALID_HANDLE, "the function handle is not a live function");
+    const EntryInfo& entry = *function->entry;
+    if (function->context != nullptr && function->context != current)
+      return fail(CUDA_ERROR_INVALID_HANDLE,
+                  "launch of " + entry.name + ": its module belongs to another context than the current one");
+    if (CUresult r = check_shape(*function, request)) return r;
+    std::vector<std::byte> params;
+    if (CUresult r = gather_params(entry, request, &params)) return r;
+    Launch work;
+    work.program = function->code->program;
+    work.entry = entry.name;
+    work.grid = request.grid;
+    work.block = request.block;
+    work.dynamic_shared_bytes = request.dynamic_shared;
+    work.params = params;
+    work.global_addresses = function->code->global_addresses;
+    return run(*function, current, work);
+  });
+}
+
+CUresult check_cluster(const std::array<uint32_t, 3>& blocks) {
+  if (blocks == std::array<uint32_t, 3>{1, 1, 1}) return CUDA_SUCCESS;
+  return fail(CUDA_ERROR_NOT_SUPPORTED,
+              "cluster of " + triple(blocks) + " blocks: only (1, 1, 1) is simulated");
+}
+
+CUresult check_attribute(const CUlaunchAttribute& attribute) {
+  switch (attribute.id) {
+    // Hints, and permissions to overlap that running one launch after the other makes no use of.
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+      if (attribute.value.cooperative == 0) return CUDA_SUCCESS;
+      return fail(CUDA_ERROR_NOT_SUPPORTED, "cooperative launches are not simulated");
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
+      const auto& c = attribute.value.clusterDim;
+      return check_cluster({c.x, c.y, c.z});
+    }
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: {
+      const auto& c = attribute.value.preferredClusterDim;
+      return check_cluster({c.x, c.y, c.z});
+    }
+    default:
+      return fail(CUDA_ERROR_NOT_SUPPORTED, text("launch attribute is not simulated: ", attribute.id));
+  }
+}
+
+}  // namespace
+
+FA4SIM_EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                              unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                              unsigned int block_z, unsigned int dynamic_shared,
+                                              CUstream stream, void** params, void** extra) {
+  return launch(
+      function,
+      {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, dynamic_shared, stream, params, extra});
+}
+
+FA4SIM_EXPORT CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
+                                                void** params, void** extra) {
+  return in_context([&](CUcontext) -> CUresult {
+    if (config == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "the launch configuration is null");
+    if (config->numAttrs > 0 && config->attrs == nullptr)
+      return fail(CUDA_ERROR_INVALID_VALUE, "launch attributes are announced but their array is null");
+    for (unsigned i = 0; i < config->numAttrs; ++i)
+      if (CUresult r = check_attribute(config->attrs[i])) return r;
+    return launch(function, {{config->gridDimX, config->gridDimY, config->gridDimZ},
+                             {config->blockDimX, config->blockDimY, config->blockDimZ},
+                             config->sharedMemBytes,
+                             config->hStream,
+                             params,
+                             extra});
+  });
+}
+
+FA4SIM_EXPORT CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction, unsigned int, unsigned int, unsigned int,
+                                                         unsigned int, unsigned int, unsigned int,
+                                                         unsigned int, CUstream, void**) {
+  return in_context(
+      [](CUcontext) { return fail(CUDA_ERROR_NOT_SUPPORTED, "cooperative launches are not simulated"); });
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The simulated GPU as the driver layer sees it: load PTX into a Program, launch an entry of it on a Device.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../core/global_memory.h"
+#include "../driver/fa4sim.h"
+
+namespace fa4::sim {
+
+// The kernel did something that the hardware would fault on or that no valid program may do. what() is the report.
+struct Fault : std::runtime_error {
+  enum class Kind { illegal_instruction, illegal_address, misaligned_address, poison, deadlock, budget, bad_launch };
+  Fault(Kind k, const std::string& report) : std::runtime_error(report), kind(k) {}
+  Kind kind;
+};
+
+struct DeviceConfig {
+  uint32_t sm_count = 148;
+  uint32_t host_threads = 0;              // 0: all cores
+  uint64_t instruction_budget = 0;        // warp instructions per CTA; 0: the default (see fa4sim.h)
+  uint64_t memory_bytes = 64ull << 30;    // capacity of device memory (reserved, not committed)
+};
+
+// A kernel parameter, as cuFuncGetParamInfo reports it.
+struct ParamInfo {
+  uint32_t offset, size;                  // bytes
+};
+
+struct EntryInfo {
+  std::string name;
+  std::vector<ParamInfo> params;
+  uint32_t param_bytes = 0;
+  uint32_t static_shared_bytes = 0;
+  uint32_t local_bytes = 0;
+  uint32_t max_threads = 1024;            // from .maxntid / .reqntid
+  uint32_t registers = 0;                 // 32-bit registers a thread that the program builder allocated
+};
+
+struct GlobalInfo {
+  std::string name;
+  uint64_t size;                          // bytes
+};
+
+// A checked, decoded module. Immutable: shared by all launches and threads.
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual const std::vector<EntryInfo>& entries() const = 0;
+  virtual const std::vector<GlobalInfo>& globals() const = 0;  // .global and .const variables of module scope
+};
+
+// Parses, checks and decodes. Throws ptx::Error naming line and text for whatever the simulator does not know.
+std::shared_ptr<const Program> build_program(std::string ptx_text);
+
+struct Launch {
+  std::shared_ptr<const Program> program;
+  std::string entry;
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  uint32_t dynamic_shared_bytes = 0;
+  std::span<const std::byte> params;          // param_bytes of the entry
+  std::span<const uint64_t> global_addresses; // device address of each of program->globals(), in order
+};
+
+class Device {
+ public:
+  explicit Device(const DeviceConfig& config);
+  ~Device();
+  GlobalMemory& memory();
+  const DeviceConfig& config() const;
+  void configure(uint32_t sm_count, uint32_t host_threads, uint64_t instruction_budget);
+
+  // Runs the grid to its end on the host's cores. Throws Fault. Launches of several host threads are serialised.
+  // progress, if set, is called now and then with finished and total CTAs, from one host thread at a time.
+  void launch(const Launch& launch);
+
+  void set_progress(std::function<void(uint64_t done, uint64_t total)> progress);
+  // Bytes of globals are initialised by the driver layer through this: initial content of globals()[i].
+  static std::vector<std::byte> initial_bytes(const Program& program, size_t global_index);
+
+  fa4sim_counters counters() const;                     // of the last launch
+  std::vector<uint64_t> cta_cycles() const;             // of the last launch, one a CTA
+  std::vector<fa4sim_event> trace() const;              // of the last launch, CTA given by trace_cta
+  void trace_cta(int64_t cta);                          // -1: none
+  // Executed thread instructions by source file of the .cu (suffix match), in the last launch.
+  uint64_t instructions_in_source(const std::string& file_suffix) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace fa4::sim

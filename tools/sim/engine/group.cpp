@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "../core/bulk.h"
+#include "../core/builder.h"
+#include "../core/tcgen05.h"
+
+namespace fa4::sim {
+
+void arrive_at_join(Warp& warp);
+bool release_joins(Warp& warp);
+
+namespace {
+
+constexpr uint64_t kSliceCycles = 512;       // how far a warp may run ahead of the others
+constexpr uint64_t kSpinInstructions = 65536;  // after so many without progress, waiting lanes of the warp go on
+
+bool later(const Event& a, const Event& b) { return a.time != b.time ? a.time > b.time : a.sequence > b.sequence; }
+
+uint32_t fixed_value(const FixedRow& f, const Warp& w, int lane) {
+  const Cta& cta = *w.cta;
+  const Launch& launch = *cta.launch->launch;
+  const uint32_t thread = w.index * kLanes + uint32_t(lane);
+  using Kind = FixedRow::Kind;
+  switch (f.kind) {
+    case Kind::constant: return f.value;
+    case Kind::tid_x: return thread % launch.block[0];
+    case Kind::tid_y: return thread / launch.block[0] % launch.block[1];
+    case Kind::tid_z: return thread / launch.block[0] / launch.block[1];
+    case Kind::ntid_x: return launch.block[0];
+    case Kind::ntid_y: return launch.block[1];
+    case Kind::ntid_z: return launch.block[2];
+    case Kind::ctaid_x: return cta.ctaid[0];
+    case Kind::ctaid_y: return cta.ctaid[1];
+    case Kind::ctaid_z: return cta.ctaid[2];
+    case Kind::nctaid_x: return launch.grid[0];
+    case Kind::nctaid_y: return launch.grid[1];
+    case Kind::nctaid_z: return launch.grid[2];
+    case Kind::laneid: return uint32_t(lane);
+    case Kind::warpid: return w.index;
+    case Kind::nwarpid: return uint32_t(cta.warps.size());
+    case Kind::smid: return cta.smid;
+    case Kind::nsmid: return cta.launch->sm_count;
+    case Kind::dynamic_shared_bytes: return launch.dynamic_shared_bytes;
+    case Kind::total_shared_bytes: return cta.shared_end - kSharedBase;
+    case Kind::lanemask_eq: return 1u << lane;
+    case Kind::lanemask_lt: return (1u << lane) - 1;
+    case Kind::lanemask_le: return (1u << lane) | ((1u << lane) - 1);
+    case Kind::lanemask_gt: return ~((1u << lane) | ((1u << lane) - 1));
+    case Kind::lanemask_ge: return ~((1u << lane) - 1);
+    case Kind::zero: return 0;
+    case Kind::one: return 1;
+    case Kind::global_address_low: return uint32_t(launch.global_addresses[f.value]);
+    case Kind::global_address_high: return uint32_t(launch.global_addresses[f.value] >> 32);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Group::Group(LaunchState& launch, uint32_t resident_ctas) : launch_(launch) {
+  ctas_.resize(resident_ctas);
+  occupied_.assign(resident_ctas, false);
+}
+Group::~Group() = default;
+
+void Group::schedule(Event event) {
+  event.sequence = sequence_++;
+  slice_end = std::min(slice_end, event.time);
+  events_.push_back(event);
+  std::push_heap(events_.begin(), events_.end(), later);
+}
+
+void Group::start(Cta& cta, int64_t id) {
+  const Code& code = *launch_.code;
+  const Launch& launch = *launch_.launch;
+  cta.launch = &launch_;
+  cta.scheduler = this;
+  cta.id = uint64_t(id);
+  cta.ctaid[0] = uint32_t(cta.id % launch.grid[0]);
+  cta.ctaid[1] = uint32_t(cta.id / launch.grid[0] % launch.grid[1]);
+  cta.ctaid[2] = uint32_t(cta.id / launch.grid[0] / launch.grid[1]);
+  cta.smid = uint32_t(cta.id % launch_.sm_count);
+  cta.threads = launch.block[0] * launch.block[1] * launch.block[2];
+  cta.dynamic_shared = launch_.dynamic_shared;
+  cta.shared_end = std::max(launch_.dynamic_shared + launch.dynamic_shared_bytes, kSharedBase + code.static_shared_bytes);
+  cta.shared.resize(cta.shared_end + 64);
+  cta.shared_valid.assign(cta.shared_end / 64 + 2, 0);
+  cta.mbarrier_at.assign(cta.shared_end / 8 + 2, 0);
+  cta.mbarriers.clear();
+  std::fill(std::begin(cta.barriers), std::end(cta.barriers), CtaBarrier{});
+  cta.tmem.reset();
+  cta.tmem_allocations.clear();
+  cta.tmem_relinquished = false;
+  cta.mmas.clear();
+  cta.maps.clear();
+  cta.free_mmas.clear();
+  cta.free_maps.clear();
+  const uint32_t warps = (cta.threads + kLanes - 1) / kLanes;
+  cta.setmaxnreg_history.assign((warps + 3) / 4, {});
+  cta.register_pool = kRegisterFile - std::min(kRegisterFile, warps * kLanes * code.launch_registers);
+  cta.in_flight = 0;
+  cta.tensor_core_free = cta.last_mma_done = cta.tma_free = 0;
+  cta.instructions = 0;
+  cta.mma_flop = 0;
+  cta.live_warps = warps;
+  cta.executed.assign(code.ops.size(), 0);
+  cta.traced = launch_.trace_cta == id;
+  cta.rows.resize(size_t(code.rows) * warps);
+  cta.predicates.assign(size_t(code.predicates) * warps, 0);
+  cta.warps.resize(warps);
+  for (uint32_t i = 0; i < warps; ++i) {
+    Warp& w = cta.warps[i];
+    w = Warp{};
+    w.rows = cta.rows.data() + size_t(code.rows) * i;
+    w.predicates = cta.predicates.data() + size_t(code.predicates) * i;
+    w.predicates[0] = kAllLanes;
+    w.cta = &cta;
+    w.code = &code;
+    w.index = i;
+    const uint32_t lanes = std::min(cta.threads - i * kLanes, uint32_t(kLanes));
+    w.alive = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
+    w.registers = code.launch_registers;
+    w.local.assign(size_t(code.local_bytes) * kLanes, std::byte{0});
+    Fragment f;
+    f.pc = code.ops.data();
+    f.mask = w.alive;
+    w.fragments.push_back(f);
+    for (const FixedRow& row : code.fixed) {
+      for (int lane = 0; lane < kLanes; ++lane) w.rows[row.row].lane[lane] = fixed_value(row, w, lane);
+    }
+  }
+}
+
+// Chooses a fragment of the warp that can run; false if all wait.
+bool Group::pick_fragment(Warp& w) {
+  const int32_t n = int32_t(w.fragments.size());
+  if (w.current < n && w.fragments[w.current].state == Fragment::State::ready) return true;
+  for (int32_t i = 0; i < n; ++i) {
+    if (w.fragments[i].state == Fragment::State::ready) {
+      w.current = i;
+      return true;
+    }
+  }
+  return false;
+}
+
+// One slice: until the warp's fragment stops, or its time reaches slice_end.
+void Group::run_warp(Warp& w) {
+  Cta& cta = *w.cta;
+  Fragment* f = &w.fragment();
+  const Op* op = f->pc;
+  const Op* const first = w.code->ops.data();
+  const Op* const meet = f->join >= 0 ? w.joins[f->join].at : nullptr;
+  const Mask lanes = f->mask;
+  const uint32_t lane_count = uint32_t(std::popcount(lanes));
+  uint64_t instructions = 0;
+  if (op == meet) {  // it was let go from a wait that stands just before the meeting point
+    arrive_at_join(w);
+    return;
+  }
+  for (;;) {
+    const Mask mask = lanes & (w.predicates[op->guard] ^ (op->guard_not ? kAllLanes : 0u));
+    cta.executed[size_t(op - first)] += lane_count;
+    ++instructions;
+    w.time += op->cycles;
+    if (mask == 0) {
+      ++op;
+    } else {
+      const Op* next = op->run(w, op, mask);
+      if (!next) break;
+      op = next;
+    }
+    if (op == meet) {
+      w.fragment().pc = op;
+      arrive_at_join(w);
+      break;
+    }
+    if (w.time >= slice_end) {
+      w.fragment().pc = op;
+      break;
+    }
+  }
+  w.counters.warp_instructions += instructions;
+  w.counters.thread_instructions += instructions * lane_count;
+  cta.instructions += instructions;
+  if (cta.instructions > launch_.budget) {
+    throw Fault(Fault::Kind::budget, "the CTA executed more than " + std::to_string(launch_.budget) +
+                " warp instructions without coming to an end\n" + describe_waiters(resident()));
+  }
+}
+
+void Group::land(const Event& event) {
+  --event.cta->in_flight;
+  ++progress;
+  switch (event.kind) {
+    case Event::Kind::mma: land_mma(event); break;
+    case Event::Kind::commit: land_commit(event); break;
+    case Event::Kind::box_load: land_box_load(event); break;
+    case Event::Kind::bulk_load: land_bulk_load(event); break;
+    case Event::Kind::box_store_read: land_box_store_read(event); break;
+    case Event::Kind::box_store_done: land_box_store_done(event); break;
+  }
+}
+
+std::vector<const Cta*> Group::resident() const {
+  std::vector<const Cta*> all;
+  for (size_t i = 0; i < ctas_.size(); ++i) {
+    if (occupied_[i]) all.push_back(ctas_[i].get());
+  }
+  return all;
+}
+
+// Nothing can run and nothing is in flight. Before that is a deadlock, everything that need not wait is let go: first a
+// try_wait returns false, as it may when its time limit passes; then lanes that wait for others to reconverge go on
+// without them. True if somebody can run; false when that was tried and led to nothing.
+bool Group::let_go() {
+  if (progress_at_let_go_ != progress) {
+    progress_at_let_go_ = progress;
+    let_go_stage_ = 0;
+    deadlock_report_ = "deadlock: nothing can run and nothing is in flight\n" + describe_waiters(resident());
+  }
+  bool any = false;
+  while (!any && let_go_stage_ < 2) {
+    for (size_t i = 0; i < ctas_.size(); ++i) {
+      if (!occupied_[i]) continue;
+      for (Warp& w : ctas_[i]->warps) {
+        if (let_go_stage_ == 1) any |= release_joins(w);
+        for (Fragment& f : w.fragments) {
+          if (let_go_stage_ != 0 || f.state != Fragment::State::mbarrier) continue;
+          f.state = Fragment::State::ready;
+          f.time_limit = true;
+          any = true;
+        }
+      }
+    }
+    ++let_go_stage_;
+  }
+  return any;
+}
+
+void Group::finish(Cta& cta) {
+  if (!cta.tmem_allocations.empty()) {
+    fault(cta, 0, nullptr, Fault::Kind::illegal_instruction,
+          "the CTA ended with " + std::to_string(cta.tmem_allocations.front().columns) + " TMEM columns allocated: tcgen05.dealloc is missing");
+  }
+}
+
+void Group::run(const std::function<int64_t()>& next_cta, const std::function<void(const Cta&)>& done) {
+  bool more = true;
+  for (;;) {
+    for (size_t i = 0; i < ctas_.size() && more; ++i) {
+      if (occupied_[i]) continue;
+      const int64_t id = next_cta();
+      if (id < 0) {
+        more = false;
+        break;
+      }
+      if (!ctas_[i]) ctas_[i] = std::make_unique<Cta>();
+      start(*ctas_[i], id);
+      occupied_[i] = true;
+    }
+    // The ready warp that is furthest behind, and the next one's time.
+    Warp* best = nullptr;
+    uint64_t second = ~0ull;
+    bool any = false;
+    for (size_t i = 0; i < ctas_.size(); ++i) {
+      if (!occupied_[i]) continue;
+      any = true;
+      for (Warp& w : ctas_[i]->warps) {
+        if (!pick_fragment(w)) continue;
+        if (!best || w.time < best->time) {
+          if (best) second = std::min(second, best->time);
+          best = &w;
+        } else {
+          second = std::min(second, w.time);
+        }
+      }
+    }
+    if (!any && !more && events_.empty()) return;
+    if (!events_.empty() && (!best || events_.front().time <= best->time)) {
+      std::pop_heap(events_.begin(), events_.end(), later);
+      const Event event = events_.back();
+      events_.pop_back();
+      land(event);
+    } else if (best) {
+      slice_end = (second == ~0ull ? best->time : std::max(second, best->time)) + kSliceCycles;
+      if (!events_.empty()) slice_end = std::min(slice_end, events_.front().time);
+      slice_end = std::max(slice_end, best->time + 1);
+      const uint64_t before = progress;
+      const bool waiting_lanes = best->fragments.size() > 1;
+      try {
+        run_warp(*best);
+      } catch (const Fault&) {
+        // What lanes do that were let go out of a deadlock is no more than its consequence.
+        if (progress_at_let_go_ == progress && let_go_stage_ == 2) throw Fault(Fault::Kind::deadlock, deadlock_report_);
+        throw;
+      }
+      if (waiting_lanes && progress == before) {
+        best->spin_instructions += kSliceCycles;
+        if (best->spin_instructions > kSpinInstructions) {
+          release_joins(*best);
+          best->current = int32_t((size_t(best->current) + 1) % std::max<size_t>(1, best->fragments.size()));
+          best->spin_instructions = 0;
+        }
+      } else {
+        best->spin_instructions = 0;
+      }
+    } else if (any && !let_go()) {
+      throw Fault(Fault::Kind::deadlock, deadlock_report_);
+    }
+    for (size_t i = 0; i < ctas_.size(); ++i) {
+      if (!occupied_[i]) continue;
+      Cta& cta = *ctas_[i];
+      const bool alive = std::any_of(cta.warps.begin(), cta.warps.end(), [](const Warp& w) { return w.alive != 0; });
+      if (alive || cta.in_flight) continue;
+      finish(cta);
+      done(cta);
+      occupied_[i] = false;
+    }
+  }
+}
+
+}  // namespace fa4::sim

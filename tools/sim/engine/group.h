@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group of CTAs under one clock: a discrete-event loop in which warps run in slices, in the order of their simulated
+// time, and the asynchronous agents' work lands when it is due. CTAs that may talk to each other share a group; others
+// have a group each, so that host threads can run them side by side with the same result.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../core/machine.h"
+
+namespace fa4::sim {
+
+class Group final : public Scheduler {
+ public:
+  Group(LaunchState& launch, uint32_t resident_ctas);
+  ~Group();
+  // Runs the CTAs that next_cta gives (-1: no more) to their end, at most resident_ctas at a time; calls done for each.
+  // Throws Fault.
+  void run(const std::function<int64_t()>& next_cta, const std::function<void(const Cta&)>& done);
+
+  void schedule(Event event) override;
+
+ private:
+  void start(Cta& cta, int64_t id);
+  void run_warp(Warp& warp);
+  bool pick_fragment(Warp& warp);
+  void land(const Event& event);
+  bool let_go();
+  void finish(Cta& cta);
+  std::vector<const Cta*> resident() const;
+
+  LaunchState& launch_;
+  std::vector<std::unique_ptr<Cta>> ctas_;  // resident ones; a slot is used again
+  std::vector<bool> occupied_;
+  std::vector<Event> events_;               // a heap, earliest first
+  uint64_t sequence_ = 0;
+  uint64_t progress_at_let_go_ = ~0ull;
+  int let_go_stage_ = 0;
+  std::string deadlock_report_;
+};
+
+// "every warp with what it waits for", for a deadlock or an exhausted budget.
+std::string describe_waiters(const std::vector<const Cta*>& ctas);
+
+}  // namespace fa4::sim

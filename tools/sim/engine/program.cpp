@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program.h"
+
+#include <algorithm>
+
+#include "../core/builder.h"
+
+namespace fa4::sim {
+
+LoadedProgram::LoadedProgram(std::string ptx_text) : module_(ptx::parse(std::move(ptx_text))), names_(module_) {
+  for (const ptx::Variable& v : module_.variables) {
+    if (v.space != ptx::Space::global && v.space != ptx::Space::constant) continue;
+    variables_.push_back(&v);
+    globals_.push_back({v.name, v.size});
+  }
+  for (const ptx::Function& f : module_.functions) {
+    if (!f.is_entry || !f.has_body) continue;
+    codes_.push_back(Builder(module_, f).build());
+    const Code& code = codes_.back();
+    EntryInfo info;
+    info.name = f.name;
+    uint32_t offset = 0;
+    for (const ptx::Variable& p : f.params) {
+      const uint32_t alignment = std::max({1u, p.alignment, ptx::size_in_bytes(p.type)});
+      offset = (offset + alignment - 1) / alignment * alignment;
+      info.params.push_back({offset, uint32_t(p.size)});
+      offset += uint32_t(p.size);
+    }
+    info.param_bytes = code.param_bytes;
+    info.static_shared_bytes = code.static_shared_bytes;
+    info.local_bytes = code.local_bytes;
+    info.max_threads = code.max_threads;
+    info.registers = code.launch_registers;
+    entries_.push_back(std::move(info));
+  }
+}
+
+const Code* LoadedProgram::code(const std::string& entry) const {
+  for (const Code& c : codes_) {
+    if (c.name == entry) return &c;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const Program> build_program(std::string ptx_text) {
+  return std::make_shared<LoadedProgram>(std::move(ptx_text));
+}
+
+}  // namespace fa4::sim

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sentences about faults: where an instruction stands in PTX and source, who waits for what.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "../core/machine.h"
+#include "../core/mbarrier.h"
+#include "../core/names.h"
+#include "../core/shared_memory.h"
+#include "group.h"
+#include "program.h"
+
+namespace fa4::sim {
+
+namespace {
+
+const LoadedProgram& program_of(const Cta& cta) { return static_cast<const LoadedProgram&>(*cta.launch->launch->program); }
+
+std::string role(const Cta& cta, uint32_t warp) {
+  const std::string name = cta.launch->names->find(NameKind::role, warp);
+  return "warp " + std::to_string(warp) + (name.empty() ? "" : " (" + name + ")");
+}
+
+std::string short_path(const std::string& path) {
+  const size_t at = path.rfind("asm/");
+  return at == std::string::npos ? path : path.substr(at);
+}
+
+std::string lanes(Mask mask) {
+  if (mask == kAllLanes) return "all lanes";
+  if ((mask & (mask - 1)) == 0) return "lane " + std::to_string(__builtin_ctz(mask));
+  char text[32];
+  std::snprintf(text, sizeof text, "lanes 0x%08x", mask);
+  return text;
+}
+
+}  // namespace
+
+std::string place(const Cta& cta, const Op* op) {
+  const Code& code = *cta.launch->code;
+  const size_t index = size_t(op - code.ops.data());
+  const ptx::Location& at = code.locations[index];
+  const ptx::Module& module = program_of(cta).module();
+  std::string text;
+  if (at.source_file && at.source_file < module.files.size()) {
+    text = short_path(module.files[at.source_file]) + ":" + std::to_string(at.source_line) + ", ";
+  }
+  text += "PTX line " + std::to_string(at.line);
+  const uint32_t instruction = code.instruction[index];
+  if (instruction < code.function->instructions.size()) {
+    text += " '" + std::string(code.function->instructions[instruction].opcode) + "'";
+  }
+  return text;
+}
+
+void fault(const Cta& cta, uint32_t warp, const Op* op, Fault::Kind kind, const std::string& message) {
+  std::string text = cta.launch->code->name + ", CTA " + std::to_string(cta.id) + ", " + role(cta, warp);
+  if (op) text += "\n  at " + place(cta, op);
+  throw Fault(kind, text + "\n  " + message);
+}
+
+void fault(const Warp& w, const Op* op, Fault::Kind kind, const std::string& message) {
+  fault(*w.cta, w.index, op, kind, message);
+}
+
+namespace {
+
+std::string waits_for(const Cta& cta, const Warp& w, const Fragment& f) {
+  using State = Fragment::State;
+  switch (f.state) {
+    case State::ready: return "can run";
+    case State::mbarrier: {
+      Cta& mutable_cta = const_cast<Cta&>(cta);
+      const MBarrier* b = find_mbarrier(mutable_cta, f.wait_object);
+      std::string text = "waits on " + barrier_name(cta, f.wait_object) + " for the phase of parity " + std::to_string(f.wait_value & 1);
+      if (b) {
+        text += "; the barrier is in phase " + std::to_string(b->phase) + " with " + std::to_string(b->pending) + " of " +
+                std::to_string(b->expected) + " arrivals pending";
+        if (b->tx > 0) text += " and " + std::to_string(b->tx) + " bytes missing";
+        if (b->tx < 0) text += " and " + std::to_string(-b->tx) + " bytes more than expected";
+      }
+      return text;
+    }
+    case State::cta_barrier: {
+      const CtaBarrier& b = cta.barriers[f.wait_object];
+      return "waits at barrier " + std::to_string(f.wait_object) + ": " + std::to_string(b.arrived) + " of " + std::to_string(b.expected) + " threads came";
+    }
+    case State::bulk_group: return std::string("waits for bulk groups") + (f.wait_object ? " to be read" : "") + ", all but the newest " + std::to_string(f.wait_value);
+    case State::warp_sync: {
+      char text[64];
+      std::snprintf(text, sizeof text, "waits for lanes 0x%08x of its warp", f.members);
+      return text;
+    }
+    case State::registers: return "waits for " + std::to_string(f.wait_object) + " registers; the pool has " + std::to_string(cta.register_pool);
+    case State::joining: return "waits for the other lanes to reconverge: " + lanes(w.joins[f.join].expected & ~w.joins[f.join].arrived);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string describe_waiters(const std::vector<const Cta*>& ctas) {
+  std::string text;
+  size_t shown = 0;
+  for (const Cta* cta : ctas) {
+    if (shown++ == 4) {
+      text += "  ... and " + std::to_string(ctas.size() - 4) + " more CTAs\n";
+      break;
+    }
+    text += "CTA " + std::to_string(cta->id) + " of " + cta->launch->code->name + "\n";
+    for (const Warp& w : cta->warps) {
+      if (w.alive == 0) {
+        text += "  " + role(*cta, w.index) + ": has exited\n";
+        continue;
+      }
+      for (const Fragment& f : w.fragments) {
+        text += "  " + role(*cta, w.index) + ", " + lanes(f.mask) + ": " + waits_for(*cta, w, f) + "\n      at " + place(*cta, f.pc) + "\n";
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace fa4::sim
