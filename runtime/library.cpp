@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loading is all done here, once: taking a CUfunction loads its code even under the driver's lazy loading, so
+// that the first launch has nothing left to load and can be captured in a graph.
+#include "library.h"
+
+#include <string>
+#include <vector>
+
+#include "../asm/attention/tile.h"
+#include "image.h"
+
+namespace fa4 {
+namespace {
+
+fa4_status check_architecture(const Driver& driver, const void* image, CUdevice device, Message& message) {
+  std::vector<ImageEntry> entries;
+  if (fa4_status status = read_image(image, entries, message); status != FA4_OK) return status;
+  int major = 0, minor = 0;
+  char name[256] = "";
+  const auto attribute = [&](int& value, CUdevice_attribute which) {
+    return driver.check(driver.cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute", message);
+  };
+  fa4_status status = attribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  if (status == FA4_OK) status = attribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  if (status == FA4_OK) {
+    status = driver.check(driver.cuDeviceGetName(name, sizeof name, device), "cuDeviceGetName", message);
+  }
+  if (status != FA4_OK) return status;
+  const auto device_arch = static_cast<uint32_t>(major * 10 + minor);
+  for (const ImageEntry& entry : entries) {
+    if (entry.runs_on(device_arch)) return FA4_OK;
+  }
+  return message.fail(FA4_ERROR_ARCHITECTURE,
+                      "this GPU, %s, is sm_%u (compute capability %d.%d); the image holds %s", name,
+                      device_arch, major, minor, describe_image(entries).c_str());
+}
+
+}  // namespace
+
+Library::~Library() {
+  // A destructor has nobody to report to; after the context is gone the driver refuses, and the module is
+  // gone with it.
+  if (module_ != nullptr) driver_->cuModuleUnload(module_);
+}
+
+fa4_status Library::load(const Driver& driver, const void* image, CUdevice device, Message& message) {
+  if (fa4_status status = check_architecture(driver, image, device, message); status != FA4_OK) return status;
+  driver_ = &driver;
+  fa4_status status = driver.check(driver.cuModuleLoadData(&module_, image), "cuModuleLoadData", message);
+  if (status != FA4_OK) return status;
+  for (uint32_t i = 0; i < kKernelCount; ++i) {
+    const std::string get = std::string("cuModuleGetFunction of ") + kKernelNames[i];
+    const std::string set = std::string("cuFuncSetAttribute of ") + kKernelNames[i];
+    status = driver.check(driver.cuModuleGetFunction(&kernels_[i], module_, kKernelNames[i]), get.c_str(),
+                          message);
+    if (status != FA4_OK) return status;
+    status =
+        driver.check(driver.cuFuncSetAttribute(kernels_[i], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                               kDynamicSharedBytes),
+                     set.c_str(), message);
+    if (status != FA4_OK) return status;
+  }
+  return FA4_OK;
+}
+
+}  // namespace fa4

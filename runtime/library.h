@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// An image loaded into the current context: the attention kernels, ready to launch.
+#pragma once
+
+#include <cuda.h>
+
+#include "driver.h"
+#include "message.h"
+#include "plan.h"
+
+namespace fa4 {
+
+// The fatbinary that the library was built with: cubin and PTX of every kernel.
+const void* builtin_image();
+
+class Library {
+ public:
+  Library() = default;
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  ~Library();
+
+  // Refuses a device that the image has no code for (FA4_ERROR_ARCHITECTURE); otherwise loads the image into
+  // the current context, finds the kernels and grants them their shared memory. `driver` must outlive the
+  // object. Once per object.
+  fa4_status load(const Driver& driver, const void* image, CUdevice device, Message& message);
+
+  CUfunction kernel(uint32_t index) const { return kernels_[index]; }
+
+ private:
+  const Driver* driver_ = nullptr;
+  CUmodule module_ = nullptr;
+  CUfunction kernels_[kKernelCount] = {};
+};
+
+}  // namespace fa4

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of a launch.
+#include "plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numbers>
+
+#include "problem.h"
+
+namespace fa4 {
+namespace {
+
+constexpr uint64_t kAnyStrideBytes = 16;         // for a dimension of extent 1, whose stride moves nothing
+constexpr int64_t kL2Bytes = int64_t{50} << 20;  // what LPT lets the keys and values in flight occupy
+
+uint64_t stride_bytes(int64_t extent, int64_t stride_elements) {
+  return extent > 1 ? static_cast<uint64_t>(stride_elements * kElementBytes) : kAnyStrideBytes;
+}
+
+TensorMapDescription describe(const fa4_forward_params& problem, const fa4_tensor& tensor, int64_t seq,
+                              int64_t heads, int64_t packed_heads) {
+  // A map has no empty dimension. Without keys it describes one row at null, which the kernel never loads.
+  const bool empty = seq == 0;
+  const int64_t rows = empty ? 1 : seq;
+  return {
+      .type = problem.dtype == FA4_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+      .address = empty ? 0 : tensor.data,
+      .extents = {kHalfColumns, static_cast<uint64_t>(heads), static_cast<uint64_t>(rows), 2,
+                  static_cast<uint64_t>(problem.batch)},
+      .strides = {stride_bytes(heads, tensor.head_stride), stride_bytes(rows, tensor.seq_stride), kRowBytes,
+                  stride_bytes(problem.batch, tensor.batch_stride)},
+      .box = {kHalfColumns, static_cast<uint32_t>(packed_heads),
+              static_cast<uint32_t>(kTileRows / packed_heads), 2, 1}};
+}
+
+// How many head groups work at a time under LPT, so that their keys and values stay in the L2 cache: a power
+// of two of KV heads, times the groups that share one.
+int64_t section_groups(const fa4_forward_params& problem, int64_t groups_per_kv_head, int64_t all_groups) {
+  const int64_t kv_head_bytes = problem.seq_kv * kHeadDim * kElementBytes * 2;  // K and V
+  if (kv_head_bytes == 0) return all_groups;
+  const auto fitting = static_cast<uint64_t>(std::max<int64_t>(kL2Bytes / kv_head_bytes, 1));
+  return std::min(static_cast<int64_t>(std::bit_floor(fitting)) * groups_per_kv_head, all_groups);
+}
+
+SchedulerKind scheduler_kind(const fa4_forward_params& problem) {
+  if (problem.scheduler == FA4_SCHEDULER_AUTO)
+    return problem.causal ? SchedulerKind::lpt : SchedulerKind::linear;
+  return problem.scheduler == FA4_SCHEDULER_LPT ? SchedulerKind::lpt : SchedulerKind::linear;
+}
+
+}  // namespace
+
+fa4_status plan_forward(const fa4_forward_params& problem, uint32_t sm_count, Plan& plan, Message& message) {
+  if (fa4_status status = check_problem(problem, message); status != FA4_OK) return status;
+  plan.grid = 0;
+  if (is_empty(problem)) return FA4_OK;
+
+  const Packing packing = pack_heads(problem);
+  const int64_t groups_per_kv_head = problem.q_heads / problem.kv_heads / packing.packed_heads;
+  const int64_t all_groups = problem.batch * packing.head_groups;
+  const int64_t tasks = all_groups * packing.m_blocks;
+  const int64_t ctas = problem.max_ctas != 0 ? std::min<int64_t>(problem.max_ctas, sm_count) : sm_count;
+  const double scale = softmax_scale(problem);
+
+  plan.kernel = kernel_index(problem.dtype == FA4_BF16, problem.causal != 0);
+  plan.grid = static_cast<uint32_t>(std::min(tasks, ctas));
+  plan.q = describe(problem, problem.q, problem.seq_q, problem.q_heads, packing.packed_heads);
+  plan.k = describe(problem, problem.k, problem.seq_kv, problem.kv_heads, 1);
+  plan.v = describe(problem, problem.v, problem.seq_kv, problem.kv_heads, 1);
+  plan.o = describe(problem, problem.o, problem.seq_q, problem.q_heads, packing.packed_heads);
+
+  AttentionParams& params = plan.params;
+  params.lse = reinterpret_cast<float*>(problem.lse);
+  params.lse_batch_stride = problem.lse_batch_stride;
+  params.lse_head_stride = problem.lse_head_stride;
+  params.seq_q = static_cast<int32_t>(problem.seq_q);
+  params.seq_kv = static_cast<int32_t>(problem.seq_kv);
+  params.packed_heads_log2 = std::countr_zero(static_cast<uint64_t>(packing.packed_heads));
+  params.head_groups = static_cast<int32_t>(packing.head_groups);
+  params.groups_per_kv_head = static_cast<int32_t>(groups_per_kv_head);
+  params.m_blocks = static_cast<int32_t>(packing.m_blocks);
+  params.task_count = static_cast<int32_t>(tasks);
+  params.scheduler = scheduler_kind(problem);
+  params.lpt_section_groups = static_cast<int32_t>(section_groups(problem, groups_per_kv_head, all_groups));
+  params.scale_log2 = static_cast<float>(std::fabs(scale) * std::numbers::log2e);
+  params.scale = static_cast<float>(std::fabs(scale));
+  params.negate_scores = scale < 0 ? 1 : 0;
+  return FA4_OK;
+}
+
+}  // namespace fa4

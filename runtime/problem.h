@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything a caller can get wrong about a problem, refused before anything is described or launched.
+#pragma once
+
+#include <cstdint>
+
+#include "../asm/attention/tile.h"
+#include "message.h"
+
+namespace fa4 {
+
+// The kernel counts sequences (kMaxSequence of tile.h), heads, batch and tasks in 32 bits.
+inline constexpr int64_t kMaxHeads = INT32_MAX;
+inline constexpr int64_t kMaxBatch = INT32_MAX;
+inline constexpr int64_t kMaxTasks = INT32_MAX;
+
+// Rows of an m_block: a tile for each Q stage.
+inline constexpr int64_t kBlockRows = int64_t{kQStages} * kTileRows;
+
+// How query heads ride in a Q tile.
+struct Packing {
+  int64_t packed_heads;  // gcd(q_heads / kv_heads, 128): a power of two
+  int64_t head_groups;   // q_heads / packed_heads
+  int64_t m_blocks;      // ceil(seq_q / (kBlockRows / packed_heads))
+};
+Packing pack_heads(const fa4_forward_params& params);
+
+// FA4_OK, or a code and a sentence that names the field, its value and what would be accepted.
+fa4_status check_problem(const fa4_forward_params& params, Message& message);
+
+// A checked problem without output elements: nothing is to be launched.
+inline bool is_empty(const fa4_forward_params& params) {
+  return params.batch == 0 || params.seq_q == 0;
+}
+
+// The softmax scale that the params ask for: their own, or the default.
+double softmax_scale(const fa4_forward_params& params);
+
+}  // namespace fa4

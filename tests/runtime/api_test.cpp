@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI of the shared library over a driver that records: creation and its failures, what a call
+// launches, that a refused call launches nothing, that a call allocates nothing, and calls from several
+// threads.
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "asm/attention/tile.h"
+#include "call_counter.h"
+#include "fake_driver.h"
+#include "problems.h"
+#include "runtime/plan.h"
+#include "support/catch.h"
+
+using fa4::Problem;
+using fa4::test::FakeDriver;
+using fa4::test::FakeLaunch;
+using fa4::test::FakeMap;
+using fa4::test::small_problem;
+
+namespace {
+
+const auto kCurrent = reinterpret_cast<CUcontext>(0xc0de);
+
+// The driver of this process, in its initial state, with a current context for this thread.
+class Fake {
+ public:
+  Fake() : library_(dlopen(FA4_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL)) {
+    REQUIRE(library_ != nullptr);
+    driver = reinterpret_cast<FakeDriver* (*)()>(dlsym(library_, "fake_driver"))();
+    set_current = reinterpret_cast<CUresult (*)(CUcontext)>(dlsym(library_, "cuCtxSetCurrent"));
+    driver->major = 10;
+    driver->minor = 0;
+    driver->sm_count = 148;
+    driver->failing_function = driver->missing_kernel = "";
+    driver->loads = driver->unloads = driver->encodes = driver->launch_count = driver->kernel_count = 0;
+    set_current(kCurrent);
+    driver->calls = 0;
+  }
+  ~Fake() { dlclose(library_); }
+
+  FakeDriver* driver;
+  CUresult (*set_current)(CUcontext);
+
+ private:
+  void* library_;
+};
+
+fa4_create_params create_params(const char* library = FA4_FAKE_DRIVER) {
+  fa4_create_params params{};
+  params.struct_size = sizeof params;
+  params.version = FA4_VERSION;
+  params.driver_library = library;
+  return params;
+}
+
+// Expects fa4_create to fail and every part of the sentence.
+void expect_refusal(const fa4_create_params& params, fa4_status status,
+                    const std::vector<std::string>& says) {
+  auto* context = reinterpret_cast<fa4_context*>(1);
+  CHECK(fa4_create(&params, &context) == status);
+  CHECK(context == nullptr);
+  const std::string sentence = fa4_last_error();
+  INFO(sentence);
+  for (const std::string& part : says) {
+    INFO("expected: " << part);
+    CHECK(sentence.find(part) != std::string::npos);
+  }
+}
+
+// Whether the encoded map is the described one, with the swizzle, promotion and fill of the kernel.
+bool same_map(const CUtensorMap& encoded, const fa4::TensorMapDescription& expected) {
+  FakeMap map;
+  std::memcpy(&map, &encoded, sizeof map);
+  bool same = map.mark == FakeMap::kMark && map.type == static_cast<uint32_t>(expected.type) &&
+              map.address == expected.address && map.swizzle == CU_TENSOR_MAP_SWIZZLE_128B &&
+              map.l2 == CU_TENSOR_MAP_L2_PROMOTION_L2_128B &&
+              map.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE &&
+              map.fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
+  for (int i = 0; i < 5; ++i) same &= map.extents[i] == expected.extents[i] && map.box[i] == expected.box[i];
+  for (int i = 0; i < 4; ++i) same &= map.strides[i] == expected.strides[i];
+  return same;
+}
+
+// Whether a launch is what the plan of the problem says.
+bool same_launch(const FakeLaunch& launch, const Problem& problem, const FakeDriver& driver) {
+  fa4::Plan plan;
+  fa4::Message message;
+  if (fa4::plan_forward(problem, static_cast<uint32_t>(driver.sm_count), plan, message) != FA4_OK)
+    return false;
+  const char* name = driver.kernel_names[reinterpret_cast<uintptr_t>(launch.function) - 1];
+  fa4::AttentionParams got = launch.params, want = plan.params;
+  const bool maps = same_map(got.q, plan.q) && same_map(got.k, plan.k) && same_map(got.v, plan.v) &&
+                    same_map(got.o, plan.o);
+  return maps && std::strcmp(name, fa4::kKernelNames[plan.kernel]) == 0 && launch.grid[0] == plan.grid &&
+         launch.grid[1] == 1 && launch.grid[2] == 1 && launch.block[0] == fa4::kThreads &&
+         launch.block[1] == 1 && launch.block[2] == 1 && launch.shared_bytes == fa4::kDynamicSharedBytes &&
+         launch.stream == static_cast<CUstream>(problem.stream) && got.lse == want.lse &&
+         got.lse_batch_stride == want.lse_batch_stride && got.lse_head_stride == want.lse_head_stride &&
+         got.seq_q == want.seq_q && got.seq_kv == want.seq_kv &&
+         got.packed_heads_log2 == want.packed_heads_log2 && got.head_groups == want.head_groups &&
+         got.groups_per_kv_head == want.groups_per_kv_head && got.m_blocks == want.m_blocks &&
+         got.task_count == want.task_count && got.scheduler == want.scheduler &&
+         got.lpt_section_groups == want.lpt_section_groups && got.scale_log2 == want.scale_log2 &&
+         got.scale == want.scale && got.negate_scores == want.negate_scores;
+}
+
+}  // namespace
+
+TEST_CASE("creation loads the image once and grants each kernel its shared memory", "[runtime]") {
+  Fake fake;
+  {
+    fa4::Context context(FA4_FAKE_DRIVER);
+    CHECK(fake.driver->loads == 1);
+    CHECK(fake.driver->kernel_count == 4);
+    for (uint32_t i = 0; i < 4; ++i) CHECK(fake.driver->shared_bytes[i] == fa4::kDynamicSharedBytes);
+    CHECK(fake.driver->unloads == 0);
+    CHECK(fake.driver->launch_count == 0);
+    fa4::Context moved(std::move(context));
+    CHECK(moved.get() != nullptr);
+    CHECK(context.get() == nullptr);
+  }
+  CHECK(fake.driver->unloads == 1);
+  fa4_destroy(nullptr);
+}
+
+TEST_CASE("creation takes an image of the caller's", "[runtime]") {
+  Fake fake;
+  const char ptx[] = ".version 9.0\n.target sm_100f\n";
+  fa4::Context context(FA4_FAKE_DRIVER, ptx);
+  CHECK(fake.driver->image == ptx);
+  expect_refusal(
+      [&] {
+        auto p = create_params();
+        p.image = "oops";
+        return p;
+      }(),
+      FA4_ERROR_INVALID_ARGUMENT, {"image starts with 0x73706f6f", "fatbinary"});
+}
+
+TEST_CASE("creation is refused with a reason", "[runtime]") {
+  Fake fake;
+  fa4_create_params params = create_params();
+  SECTION("no library") {
+    params.driver_library = "/nowhere/libcuda.so.1";
+    expect_refusal(
+        params, FA4_ERROR_NO_DRIVER,
+        {"\"/nowhere/libcuda.so.1\"", "No such file", "install the NVIDIA driver", "driver_library"});
+    CHECK(fake.driver->calls == 0);
+  }
+  SECTION("a library that is no driver") {
+    params.driver_library = "libm.so.6";
+    expect_refusal(params, FA4_ERROR_NO_DRIVER, {"\"libm.so.6\" has no function cuInit", "12.0 or newer"});
+  }
+  SECTION("a driver that lacks a function") {
+    params.driver_library = FA4_FAKE_DRIVER_WITHOUT_LAUNCH;
+    expect_refusal(params, FA4_ERROR_NO_DRIVER, {"has no function cuLaunchKernel"});
+  }
+  SECTION("no device") {
+    fake.driver->failing_function = "cuInit";
+    fake.driver->failure = CUDA_ERROR_NO_DEVICE;
+    expect_refusal(params, FA4_ERROR_NO_DEVICE, {"cuInit failed with error 100"});
+  }
+  SECTION("no current context") {
+    fake.set_current(nullptr);
+    expect_refusal(params, FA4_ERROR_NO_DEVICE, {"no current CUDA context", "cuCtxSetCurrent"});
+  }
+  SECTION("another architecture") {
+    fake.driver->major = 9;
+    expect_refusal(params, FA4_ERROR_ARCHITECTURE,
+                   {"Fake GPU, is sm_90 (compute capability 9.0)",
+                    "the image holds sm_100f cubin and sm_100f PTX, for compute capability 10.0 and 10.3"});
+    fake.driver->major = 12;
+    expect_refusal(params, FA4_ERROR_ARCHITECTURE, {"sm_120 (compute capability 12.0)"});
+    CHECK(fake.driver->loads == 0);
+  }
+  SECTION("10.3 is taken") {
+    fake.driver->minor = 3;
+    fa4::Context context(FA4_FAKE_DRIVER);
+  }
+  SECTION("driver errors") {
+    for (const char* function :
+         {"cuInit", "cuCtxGetCurrent", "cuCtxGetDevice", "cuDeviceGetAttribute", "cuDeviceGetName",
+          "cuModuleLoadData", "cuModuleGetFunction", "cuFuncSetAttribute"}) {
+      fake.driver->failing_function = function;
+      fake.driver->failure = CUDA_ERROR_OUT_OF_MEMORY;
+      expect_refusal(params, FA4_ERROR_DRIVER,
+                     {function, "failed with error 2, CUDA_ERROR_OUT_OF_MEMORY: out of memory"});
+    }
+    CHECK(fake.driver->loads == fake.driver->unloads);
+    fake.driver->failure = CUDA_ERROR_UNKNOWN;
+    expect_refusal(params, FA4_ERROR_DRIVER, {"error 999, a code unknown to the driver: no text"});
+  }
+  SECTION("a kernel that the image lacks") {
+    fake.driver->missing_kernel = "fa4_forward_bf16_causal";
+    expect_refusal(params, FA4_ERROR_DRIVER,
+                   {"cuModuleGetFunction of fa4_forward_bf16_causal failed with error 500"});
+    CHECK(fake.driver->unloads == 1);
+  }
+  SECTION("params of another version") {
+    params.version = 9;
+    expect_refusal(params, FA4_ERROR_VERSION, {"version 9", "version 1"});
+    params = create_params();
+    params.struct_size = 4;
+    expect_refusal(params, FA4_ERROR_VERSION, {"struct_size 4", "struct_size 56"});
+    params = create_params();
+    params.reserved[2] = 1;
+    expect_refusal(params, FA4_ERROR_INVALID_ARGUMENT, {"reserved[2] is 1", "must be 0"});
+    CHECK(fake.driver->calls == 0);
+  }
+  SECTION("null arguments") {
+    fa4_context* context = nullptr;
+    CHECK(fa4_create(nullptr, &context) == FA4_ERROR_INVALID_ARGUMENT);
+    CHECK(std::string(fa4_last_error()) == "params is null; a fa4_create_params is needed");
+    CHECK(fa4_create(&params, nullptr) == FA4_ERROR_INVALID_ARGUMENT);
+    CHECK(std::string(fa4_last_error()) == "context is null; the address of an fa4_context* is needed");
+  }
+}
+
+TEST_CASE("a call launches its plan", "[runtime]") {
+  Fake fake;
+  fa4::Context context(FA4_FAKE_DRIVER);
+  for (fa4_dtype dtype : {FA4_FP16, FA4_BF16}) {
+    for (bool causal : {false, true}) {
+      Problem problem = small_problem();
+      problem.dtype = dtype;
+      problem.set_causal(causal).set_stream(reinterpret_cast<void*>(0x500));
+      const uint32_t before = fake.driver->launch_count;
+      context.forward(problem);
+      REQUIRE(fake.driver->launch_count == before + 1);
+      CHECK(same_launch(fake.driver->launches[before], problem, *fake.driver));
+    }
+  }
+  CHECK(fake.driver->encodes == 16);
+  CHECK(fake.driver->loads == 1);
+  CHECK(context.workspace_size(small_problem()) == 0);
+}
+
+TEST_CASE("an empty problem succeeds and launches nothing", "[runtime]") {
+  Fake fake;
+  fa4::Context context(FA4_FAKE_DRIVER);
+  fake.driver->calls = 0;
+  Problem problem = small_problem();
+  problem.batch = 0;
+  context.forward(problem);
+  problem = small_problem();
+  problem.seq_q = 0;
+  context.forward(problem);
+  CHECK(fake.driver->calls == 0);
+  problem.head_dim = 64;
+  CHECK(fa4_forward(context.get(), &problem) == FA4_ERROR_UNSUPPORTED);
+}
+
+TEST_CASE("a refused call launches nothing", "[runtime]") {
+  Fake fake;
+  fa4::Context context(FA4_FAKE_DRIVER);
+  fake.driver->calls = 0;
+  Problem problem = small_problem();
+  problem.q.data += 8;
+  CHECK(fa4_forward(context.get(), &problem) == FA4_ERROR_INVALID_ARGUMENT);
+  const std::string sentence = fa4_last_error();
+  CHECK(sentence == "q.data is 0x7f0000000008; a multiple of 16 bytes is needed");
+  CHECK(fa4_supported(context.get(), &problem) == FA4_ERROR_INVALID_ARGUMENT);
+  CHECK(fa4_last_error() == sentence);
+  CHECK(fa4_supported(nullptr, &problem) == FA4_ERROR_INVALID_ARGUMENT);
+  CHECK(fa4::why_unsupported(problem) == sentence);
+  CHECK(fa4::why_unsupported(small_problem()).empty());
+  uint64_t size = 1;
+  CHECK(fa4_workspace_size(nullptr, &problem, &size) == FA4_ERROR_INVALID_ARGUMENT);
+  CHECK(size == 0);
+  CHECK(fake.driver->calls == 0);
+  try {
+    context.forward(problem);
+    FAIL("no exception");
+  } catch (const fa4::Error& error) {
+    CHECK(error.status() == FA4_ERROR_INVALID_ARGUMENT);
+    CHECK(error.what() == sentence);
+  }
+
+  problem = small_problem();
+  CHECK(fa4_forward(nullptr, &problem) == FA4_ERROR_INVALID_ARGUMENT);
+  CHECK(fa4_forward(context.get(), nullptr) == FA4_ERROR_INVALID_ARGUMENT);
+  CHECK(fa4_supported(context.get(), nullptr) == FA4_ERROR_INVALID_ARGUMENT);
+  CHECK(fa4_workspace_size(context.get(), &problem, nullptr) == FA4_ERROR_INVALID_ARGUMENT);
+  CHECK(fake.driver->calls == 0);
+
+  fake.set_current(reinterpret_cast<CUcontext>(0xbad));
+  CHECK(fa4_forward(context.get(), &problem) == FA4_ERROR_NO_DEVICE);
+  CHECK(std::string(fa4_last_error())
+            .find("current CUDA context is 0xbad; the fa4_context was created in 0xc0de") !=
+        std::string::npos);
+  fake.set_current(kCurrent);
+  for (const char* function : {"cuCtxGetCurrent", "cuTensorMapEncodeTiled"}) {
+    fake.driver->failing_function = function;
+    fake.driver->failure = CUDA_ERROR_OUT_OF_MEMORY;
+    CHECK(fa4_forward(context.get(), &problem) == FA4_ERROR_DRIVER);
+    CHECK(std::string(fa4_last_error()) ==
+          std::string(function) + " failed with error 2, CUDA_ERROR_OUT_OF_MEMORY: out of memory");
+  }
+  CHECK(fake.driver->launch_count == 0);
+  fake.driver->failing_function = "cuLaunchKernel";
+  CHECK(fa4_forward(context.get(), &problem) == FA4_ERROR_DRIVER);
+}
+
+TEST_CASE("a call neither allocates nor reads the environment", "[runtime]") {
+  // The counter itself is seen to count first.
+  {
+    fa4::test::CallCounter counter;
+    auto* volatile integer = new int(std::getenv("PATH") != nullptr);
+    delete integer;
+    CHECK(counter.allocations() == (fa4::test::CallCounter::counts_allocations() ? 1 : 0));
+    CHECK(counter.environment_reads() == 1);
+  }
+  Fake fake;
+  fa4::Context context(FA4_FAKE_DRIVER);
+  const Problem good = small_problem();
+  Problem bad = good;
+  bad.o.batch_stride = 0;
+  uint64_t allocations, reads;
+  fa4_status status[3];
+  {
+    fa4::test::CallCounter counter;
+    status[0] = fa4_forward(context.get(), &good);
+    status[1] = fa4_forward(context.get(), &bad);
+    status[2] = fa4_supported(context.get(), &good);
+    allocations = counter.allocations();
+    reads = counter.environment_reads();
+  }
+  CHECK(status[0] == FA4_OK);
+  CHECK(status[1] == FA4_ERROR_INVALID_ARGUMENT);
+  CHECK(status[2] == FA4_OK);
+  CHECK(allocations == 0);
+  CHECK(reads == 0);
+}
+
+TEST_CASE("threads share a context, and each has its own last error", "[runtime]") {
+  Fake fake;
+  const fa4::Context context(FA4_FAKE_DRIVER);
+  constexpr int kThreadCount = 4, kRounds = 200;
+  const auto problem_of = [](int thread) {
+    Problem problem = small_problem();
+    problem.dtype = thread % 2;
+    problem.batch = 1 + thread;
+    problem.q.data += static_cast<uint64_t>(thread) << 20;
+    return Problem(
+        problem.set_causal(thread / 2 != 0).set_stream(reinterpret_cast<void*>(uintptr_t(thread + 1))));
+  };
+  int failures[kThreadCount] = {};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreadCount; ++thread) {
+    threads.emplace_back([&, thread] {
+      const Problem problem = problem_of(thread);
+      Problem bad = problem;
+      bad.batch = -1 - thread;
+      const std::string sentence = "batch is " + std::to_string(bad.batch) + ";";
+      failures[thread] += std::string(fa4_last_error()) != "";
+      fake.set_current(kCurrent);
+      for (int round = 0; round < kRounds; ++round) {
+        failures[thread] += fa4_forward(context.get(), &problem) != FA4_OK;
+        failures[thread] += fa4_forward(context.get(), &bad) != FA4_ERROR_INVALID_ARGUMENT;
+        failures[thread] += std::string(fa4_last_error()).find(sentence) != 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int failed : failures) CHECK(failed == 0);
+  REQUIRE(fake.driver->launch_count == kThreadCount * kRounds);
+  int wrong = 0;
+  for (uint32_t i = 0; i < fake.driver->launch_count; ++i) {
+    const FakeLaunch& launch = fake.driver->launches[i];
+    const int thread = static_cast<int>(reinterpret_cast<uintptr_t>(launch.stream)) - 1;
+    wrong += !same_launch(launch, problem_of(thread), *fake.driver);
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("names and versions", "[runtime]") {
+  CHECK(fa4_version() == FA4_VERSION);
+  CHECK(std::string(fa4_status_name(FA4_OK)) == "FA4_OK");
+  CHECK(std::string(fa4_status_name(FA4_ERROR_OUT_OF_MEMORY)) == "FA4_ERROR_OUT_OF_MEMORY");
+  CHECK(std::string(fa4_status_name(static_cast<fa4_status>(-9))) == "an unknown fa4_status");
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans against their meaning: the tensor maps reach the very bytes that the strides name, the tasks cover
+// every output row once, and the numbers of known shapes.
+#include "runtime/plan.h"
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "asm/attention/tile.h"
+#include "problems.h"
+#include "support/catch.h"
+
+using fa4::Message;
+using fa4::Plan;
+using fa4::Problem;
+using fa4::Shape;
+using fa4::Strides;
+using fa4::TensorMapDescription;
+
+namespace {
+
+Plan plan_of(const Problem& problem, uint32_t sm_count = 148) {
+  Plan plan;
+  Message message;
+  const fa4_status status = fa4::plan_forward(problem, sm_count, plan, message);
+  INFO(message.text());
+  REQUIRE(status == FA4_OK);
+  return plan;
+}
+
+uint64_t address_of(const TensorMapDescription& map, const uint64_t (&coordinates)[5]) {
+  uint64_t address = map.address + 2 * coordinates[0];
+  for (int i = 1; i < 5; ++i) address += coordinates[i] * map.strides[i - 1];
+  return address;
+}
+
+// Elements whose address by the map differs from their address by the strides.
+int misplaced(const TensorMapDescription& map, const fa4_tensor& tensor, int64_t batch, int64_t seq,
+              int64_t heads) {
+  int wrong = 0;
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t s = 0; s < seq; ++s) {
+      for (int64_t h = 0; h < heads; ++h) {
+        for (int64_t d = 0; d < 128; d += 8) {
+          const uint64_t c[5] = {uint64_t(d % 64), uint64_t(h), uint64_t(s), uint64_t(d / 64), uint64_t(b)};
+          const int64_t element = (batch > 1 ? b * tensor.batch_stride : 0) +
+                                  (seq > 1 ? s * tensor.seq_stride : 0) +
+                                  (heads > 1 ? h * tensor.head_stride : 0) + d;
+          wrong += address_of(map, c) != tensor.data + 2 * static_cast<uint64_t>(element);
+        }
+      }
+    }
+  }
+  const uint64_t extents[5] = {64, uint64_t(heads), uint64_t(seq), 2, uint64_t(batch)};
+  return wrong + (std::memcmp(map.extents, extents, sizeof extents) != 0);
+}
+
+// Runs the schedule of the plan with boxes clipped at the extents, and counts rows (batch, head, position) of
+// O that are not written exactly once or that meet the wrong KV head.
+int uncovered(const Problem& problem, const Plan& plan) {
+  const fa4::AttentionParams& p = plan.params;
+  std::vector<int> written(static_cast<size_t>(problem.batch * problem.q_heads * problem.seq_q));
+  int wrong = 0;
+  const int64_t packed = int64_t{1} << p.packed_heads_log2, positions = 128 / packed;
+  for (int32_t cta = 0; cta < static_cast<int32_t>(plan.grid); ++cta) {
+    for (int32_t wave = 0;; ++wave) {
+      const int32_t index =
+          fa4::task_of(p.scheduler, cta, wave, static_cast<int32_t>(plan.grid), p.task_count);
+      if (index < 0) break;
+      const fa4::Task task =
+          fa4::decode_task(p.scheduler, index, p.task_count, p.head_groups, p.m_blocks, p.lpt_section_groups);
+      const int64_t kv_head = task.head_group / p.groups_per_kv_head;
+      for (int64_t row = 0; row < 256; ++row) {
+        const int64_t head = task.head_group * packed + row % 128 % packed;
+        const int64_t position = (2 * task.m_block + row / 128) * positions + row % 128 / packed;
+        wrong += head >= problem.q_heads || kv_head != head / (problem.q_heads / problem.kv_heads);
+        if (position < problem.seq_q)
+          ++written[size_t((task.batch * problem.q_heads + head) * problem.seq_q + position)];
+      }
+    }
+  }
+  for (int count : written) wrong += count != 1;
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("maps, packing and tasks for every head ratio and length", "[runtime]") {
+  for (int64_t ratio : {1, 2, 3, 4, 5, 6, 8, 12, 16, 64, 96, 128, 192, 256}) {
+    for (int64_t kv_heads : {1, 3}) {
+      for (int64_t seq_q : {1, 2, 127, 129, 383}) {
+        for (int64_t batch : {1, 3}) {
+          if (ratio * kv_heads * seq_q * batch > 60000) continue;
+          for (bool causal : {false, true}) {
+            Problem problem = fa4::test::dense_problem({.batch = batch,
+                                                        .seq_q = seq_q,
+                                                        .seq_kv = 130,
+                                                        .q_heads = ratio * kv_heads,
+                                                        .kv_heads = kv_heads});
+            problem.set_causal(causal);
+            const Plan plan = plan_of(problem, 7);
+            const int64_t packed = std::gcd(ratio, int64_t{128});
+            INFO("ratio " << ratio << " kv_heads " << kv_heads << " seq_q " << seq_q << " batch " << batch);
+            CHECK(plan.params.groups_per_kv_head * packed == ratio);
+            CHECK(plan.params.head_groups * packed == problem.q_heads);
+            CHECK(int64_t{1} << plan.params.packed_heads_log2 == packed);
+            CHECK(plan.q.box[1] * plan.q.box[2] == 128);
+            CHECK(plan.q.box[1] == packed);
+            CHECK(std::memcmp(plan.q.box, plan.o.box, sizeof plan.q.box) == 0);
+            CHECK(misplaced(plan.q, problem.q, batch, seq_q, problem.q_heads) == 0);
+            CHECK(misplaced(plan.o, problem.o, batch, seq_q, problem.q_heads) == 0);
+            CHECK(misplaced(plan.k, problem.k, batch, 130, kv_heads) == 0);
+            CHECK(misplaced(plan.v, problem.v, batch, 130, kv_heads) == 0);
+            CHECK(uncovered(problem, plan) == 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("strided views reach the right bytes", "[runtime]") {
+  Problem problem =
+      fa4::test::dense_problem({.batch = 2, .seq_q = 40, .seq_kv = 40, .q_heads = 4, .kv_heads = 4});
+  const Strides fused{40 * 3 * 512, 3 * 512, 128};
+  problem.set_q(0x10000, fused).set_k(0x10000 + 1024, fused).set_v(0x10000 + 2048, {0, 0, 128});
+  problem.set_o(fa4::test::kOAddress, Strides::bhsd(40, 4));
+  const Plan plan = plan_of(problem);
+  CHECK(misplaced(plan.q, problem.q, 2, 40, 4) == 0);
+  CHECK(misplaced(plan.k, problem.k, 2, 40, 4) == 0);
+  CHECK(misplaced(plan.v, problem.v, 2, 40, 4) == 0);
+  CHECK(misplaced(plan.o, problem.o, 2, 40, 4) == 0);
+
+  problem = fa4::test::dense_problem({.batch = 1, .seq_q = 1, .seq_kv = 1, .q_heads = 1, .kv_heads = 1});
+  for (fa4_tensor* tensor : {&problem.q, &problem.k, &problem.v, &problem.o}) {
+    tensor->batch_stride = -1, tensor->seq_stride = 3, tensor->head_stride = INT64_MAX;
+  }
+  const Plan single = plan_of(problem);
+  for (const TensorMapDescription* map : {&single.q, &single.k, &single.v, &single.o}) {
+    CHECK(map->strides[0] == 16);
+    CHECK(map->strides[1] == 16);
+    CHECK(map->strides[2] == 128);
+    CHECK(map->strides[3] == 16);
+  }
+}
+
+TEST_CASE("the seed's configuration", "[runtime]") {
+  Problem problem =
+      fa4::test::dense_problem({.batch = 1, .seq_q = 1024, .seq_kv = 1024, .q_heads = 32, .kv_heads = 8});
+  Plan plan = plan_of(problem);
+  CHECK(std::string(fa4::kKernelNames[plan.kernel]) == "fa4_forward_f16_full");
+  CHECK(plan.grid == 128);
+  CHECK(plan.params.packed_heads_log2 == 2);
+  CHECK(plan.params.head_groups == 8);
+  CHECK(plan.params.groups_per_kv_head == 1);
+  CHECK(plan.params.m_blocks == 16);
+  CHECK(plan.params.task_count == 128);
+  CHECK(plan.params.scheduler == fa4::SchedulerKind::linear);
+  CHECK(plan.params.seq_q == 1024);
+  CHECK(plan.params.seq_kv == 1024);
+  CHECK(plan.params.lse == reinterpret_cast<float*>(fa4::test::kLseAddress));
+  CHECK(plan.params.lse_batch_stride == 32 * 1024);
+  CHECK(plan.params.lse_head_stride == 1024);
+  CHECK(plan.params.scale == static_cast<float>(0.08838834764831845));
+  CHECK(plan.params.scale_log2 == static_cast<float>(0.08838834764831845 * 1.4426950408889634));
+  CHECK(plan.params.negate_scores == 0);
+  CHECK(plan.q.type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+  const uint32_t q_box[5] = {64, 4, 32, 2, 1}, k_box[5] = {64, 1, 128, 2, 1};
+  CHECK(std::memcmp(plan.q.box, q_box, sizeof q_box) == 0);
+  CHECK(std::memcmp(plan.k.box, k_box, sizeof k_box) == 0);
+  CHECK(std::memcmp(plan.v.box, k_box, sizeof k_box) == 0);
+
+  problem.dtype = FA4_BF16;
+  problem.set_causal().set_max_ctas(8).set_softmax_scale(-0.5);
+  plan = plan_of(problem);
+  CHECK(std::string(fa4::kKernelNames[plan.kernel]) == "fa4_forward_bf16_causal");
+  CHECK(plan.grid == 8);
+  CHECK(plan.params.scheduler == fa4::SchedulerKind::lpt);
+  CHECK(plan.params.scale == 0.5f);
+  CHECK(plan.params.scale_log2 == static_cast<float>(0.5 * 1.4426950408889634));
+  CHECK(plan.params.negate_scores == 1);
+  CHECK(plan.o.type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+
+  problem.set_scheduler(FA4_SCHEDULER_LINEAR);
+  CHECK(plan_of(problem).params.scheduler == fa4::SchedulerKind::linear);
+  problem.set_causal(false).set_scheduler(FA4_SCHEDULER_LPT);
+  CHECK(plan_of(problem).params.scheduler == fa4::SchedulerKind::lpt);
+  problem.set_max_ctas(1000);
+  CHECK(plan_of(problem, 3).grid == 3);
+}
+
+TEST_CASE("kernel names by index", "[runtime]") {
+  CHECK(std::string(fa4::kKernelNames[fa4::kernel_index(false, false)]) == "fa4_forward_f16_full");
+  CHECK(std::string(fa4::kKernelNames[fa4::kernel_index(false, true)]) == "fa4_forward_f16_causal");
+  CHECK(std::string(fa4::kKernelNames[fa4::kernel_index(true, false)]) == "fa4_forward_bf16_full");
+  CHECK(std::string(fa4::kKernelNames[fa4::kernel_index(true, true)]) == "fa4_forward_bf16_causal");
+}
+
+TEST_CASE("LPT sections hold as many KV heads as the L2 cache", "[runtime]") {
+  // 50 MiB over 512 bytes a key (K and V), rounded down to a power of two.
+  const std::map<int64_t, int32_t> kv_heads_in_section = {{1024, 64}, {2048, 32}, {4096, 16}, {8192, 8},
+                                                          {16384, 4}, {32768, 2}, {65536, 1}, {1 << 20, 1}};
+  for (const auto& [seq, heads] : kv_heads_in_section) {
+    Problem problem =
+        fa4::test::dense_problem({.batch = 4, .seq_q = 256, .seq_kv = seq, .q_heads = 96, .kv_heads = 32});
+    const Plan plan = plan_of(problem.set_causal());  // ratio 3: three groups of one head share a KV head
+    CHECK(plan.params.lpt_section_groups == 3 * heads);
+  }
+  Problem few =
+      fa4::test::dense_problem({.batch = 2, .seq_q = 256, .seq_kv = 1024, .q_heads = 8, .kv_heads = 4});
+  CHECK(plan_of(few.set_causal()).params.lpt_section_groups == 8);  // all there are
+  few.seq_kv = 0;
+  CHECK(plan_of(few).params.lpt_section_groups == 8);
+}
+
+TEST_CASE("nothing to compute is nothing to launch", "[runtime]") {
+  const Shape full{.batch = 2, .seq_q = 5, .seq_kv = 5, .q_heads = 4, .kv_heads = 2};
+  Problem problem = fa4::test::dense_problem(full);
+  problem.batch = 0;
+  CHECK(plan_of(problem).grid == 0);
+  problem = fa4::test::dense_problem(full);
+  problem.seq_q = 0;
+  CHECK(plan_of(problem).grid == 0);
+
+  problem = fa4::test::dense_problem(full);
+  problem.seq_kv = 0;
+  problem.k.data = 0;
+  problem.v.data = 0x7f5000000000;
+  const Plan plan = plan_of(problem);
+  CHECK(plan.grid == 4);
+  CHECK(plan.params.seq_kv == 0);
+  Message message;
+  for (const TensorMapDescription* map : {&plan.k, &plan.v}) {
+    CHECK(map->address == 0);
+    CHECK(map->extents[2] == 1);
+    CHECK(fa4::check_tensor_map(*map, "k", message) == FA4_OK);
+  }
+}
+
+TEST_CASE("the longest problems fit", "[runtime]") {
+  Problem problem =
+      fa4::test::dense_problem({.seq_q = 1, .seq_kv = fa4::kMaxSequence, .q_heads = 128, .kv_heads = 1});
+  CHECK(plan_of(problem).params.seq_kv == fa4::kMaxSequence);
+  problem = fa4::test::dense_problem({.seq_q = fa4::kMaxSequence, .seq_kv = 1});
+  CHECK(plan_of(problem).params.m_blocks == (int64_t{fa4::kMaxSequence} + 255) / 256);
+}
+
+TEST_CASE("a broken tensor map is refused by name", "[runtime]") {
+  const Plan plan = plan_of(fa4::test::small_problem());
+  struct Rule {
+    void (*spoil)(TensorMapDescription&);
+    const char* says;
+  };
+  const Rule rules[] = {
+      {[](TensorMapDescription& m) { m.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32; }, "has type 7"},
+      {[](TensorMapDescription& m) { m.address += 8; }, "has address 0x7f0000000008; a multiple of 16"},
+      {[](TensorMapDescription& m) { m.extents[2] = 0; }, "has extent 0 in dimension 2; 1 to 4294967296"},
+      {[](TensorMapDescription& m) { m.extents[4] = (uint64_t{1} << 32) + 1; },
+       "has extent 4294967297 in dimension 4"},
+      {[](TensorMapDescription& m) { m.box[1] = 257; }, "has a box of 257 elements in dimension 1; 1 to 256"},
+      {[](TensorMapDescription& m) { m.box[4] = 0; }, "has a box of 0 elements in dimension 4"},
+      {[](TensorMapDescription& m) { m.strides[0] = 24; },
+       "has a stride of 24 bytes in dimension 1; a multiple of 16"},
+      {[](TensorMapDescription& m) { m.strides[3] = uint64_t{1} << 40; },
+       "has a stride of 1099511627776 bytes in dimension 4"},
+      {[](TensorMapDescription& m) { m.box[0] = 128; }, "has an inner box of 256 bytes"},
+      {[](TensorMapDescription& m) { m.box[0] = 4; }, "has an inner box of 8 bytes"},
+  };
+  for (const Rule& rule : rules) {
+    TensorMapDescription map = plan.q;
+    rule.spoil(map);
+    Message message;
+    CHECK(fa4::check_tensor_map(map, "q", message) == FA4_ERROR_INVALID_ARGUMENT);
+    INFO(message.text());
+    CHECK(std::string(message.text()).find("the tensor map of q " + std::string(rule.says)) !=
+          std::string::npos);
+  }
+}
