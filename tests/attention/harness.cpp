@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// main() of the attention tests, and the judgement of harness.h. Exit code 77 tells Meson that the device is
+// absent.
+#ifndef FA4_CATCH2_V3
+#define CATCH_CONFIG_RUNNER
+#endif
+#include "harness.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <sstream>
+
+namespace fa4::test {
+namespace {
+
+std::unique_ptr<support::AttentionDevice> the_device;
+
+}  // namespace
+
+support::AttentionDevice& device() {
+  return *the_device;
+}
+
+std::string describe(const Case& c) {
+  static constexpr const char* schedulers[] = {"auto", "linear", "lpt"};
+  std::ostringstream text;
+  text << support::describe(c.problem) << ", " << support::name_of(c.options.layout) << ", scheduler "
+       << schedulers[c.options.scheduler] << ", SMs " << c.options.sm_count
+       << (c.options.lse ? "" : ", no LSE") << ", seed " << c.seed;
+  return text.str();
+}
+
+std::string verify(const Case& c) {
+  support::Inputs inputs = support::make_inputs(c.problem, c.seed);
+  if (c.options.layout == support::Layout::broadcast)
+    inputs = support::broadcast_kv(c.problem, std::move(inputs));
+  return verify(c, inputs);
+}
+
+std::string verify(const Case& c, const support::Inputs& inputs, support::RunResult* out) {
+  const auto complain = [&](const std::string& what) { return describe(c) + ": " + what; };
+  support::RunResult result;
+  try {
+    result = device().run(c.problem, inputs, c.options);
+  } catch (const support::AttentionError& error) {
+    return complain(std::string(fa4_status_name(error.status)) + ": " + error.what());
+  }
+  const support::Reference expected = support::reference_double(c.problem, inputs);
+  const support::Reference same_precision = support::reference_same_precision(c.problem, inputs);
+  const support::Tolerance tolerance = support::tolerance_of(c.problem, expected, same_precision);
+  const support::Comparison o = support::compare_o(c.problem, result.o, expected);
+  std::ostringstream wrong;
+  if (!result.damage.empty()) wrong << result.damage << "; ";
+  if (!(o.max_error <= tolerance.o))
+    wrong << "O: " << support::describe(o) << ", allowed " << tolerance.o << "; ";
+  // bf16 keeps 8 bits: at magnitudes above 2 its rounding alone passes 1e-2, and the tolerance above rules.
+  if (c.problem.dtype == support::Dtype::fp16 && !o.close_1e2)
+    wrong << "O is not within rtol = atol = 1e-2; ";
+  if (c.options.lse) {
+    const support::Comparison lse = support::compare_lse(c.problem, result.lse, expected);
+    if (!(lse.max_error <= tolerance.lse))
+      wrong << "LSE: " << support::describe(lse) << ", allowed " << tolerance.lse << "; ";
+  }
+  if (out) *out = std::move(result);
+  return wrong.str().empty() ? "" : complain(wrong.str());
+}
+
+int64_t stage_blocks(const support::Problem& p) {
+  const int64_t packed = std::gcd(p.ratio(), int64_t(128));
+  const int64_t m_blocks = (p.seq_q * packed + 255) / 256;
+  return p.batch * (p.q_heads / packed) * m_blocks * 2 * ((p.seq_kv + 127) / 128);
+}
+
+}  // namespace fa4::test
+
+int main(int argc, char** argv) {
+  using fa4::support::Gpu;
+  const char* kind = std::getenv("FA4_TEST_DEVICE");
+  const std::string name = kind ? kind : "sim";
+  try {
+    if (name == "gpu") {
+      const std::string library = "libcuda.so.1";
+      std::vector<Gpu::Properties> devices;
+      try {
+        int version = 0;
+        devices = Gpu::list(library, &version);
+      } catch (const std::runtime_error& error) {
+        std::printf("SKIP: no GPU: %s\n", error.what());
+        return 77;
+      }
+      for (size_t i = 0; i < devices.size(); ++i)
+        if (devices[i].major == 10 && !fa4::test::the_device)
+          fa4::test::the_device = std::make_unique<fa4::support::AttentionDevice>(library, int(i));
+      if (!fa4::test::the_device) {
+        std::printf("SKIP: no GPU of compute capability 10.x among the %zu that %s offers", devices.size(),
+                    library.c_str());
+        for (const auto& device : devices)
+          std::printf("; %s is %d.%d", device.name.c_str(), device.major, device.minor);
+        std::printf("\n");
+        return 77;
+      }
+    } else if (name == "sim") {
+      const char* library = std::getenv("FA4SIM_LIBRARY");
+      fa4::test::the_device =
+          std::make_unique<fa4::support::AttentionDevice>(library ? library : FA4SIM_LIBRARY_DEFAULT, 0);
+    } else {
+      std::fprintf(stderr, "FA4_TEST_DEVICE is '%s'; 'sim' and 'gpu' are accepted\n", name.c_str());
+      return 1;
+    }
+    const int failed = Catch::Session().run(argc, argv);
+    fa4::test::the_device.reset();
+    return failed;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "cannot open the device '%s': %s\n", name.c_str(), error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every attention test shares: the device under test and the one judgement of an output.
+#pragma once
+
+#include <string>
+
+#include "support/attention_device.h"
+#include "support/catch.h"
+#include "support/compare.h"
+#include "support/inputs.h"
+
+namespace fa4::test {
+
+// The device that FA4_TEST_DEVICE names ("sim" or "gpu"); opened by main().
+support::AttentionDevice& device();
+
+struct Case {
+  support::Problem problem;
+  support::RunOptions options;
+  uint64_t seed = 1;
+};
+std::string describe(const Case& c);
+
+// Runs the case on the device and judges O and LSE against the double-precision reference: within twice the
+// error of the same-precision reference plus a small atol, within rtol = atol = 1e-2, every element written,
+// nothing beside them changed. Returns "" or the case and what is wrong with it.
+std::string verify(const Case& c);
+std::string verify(const Case& c, const support::Inputs& inputs, support::RunResult* result = nullptr);
+
+// Pairs (query stage, KV block) that a problem costs when nothing is skipped: the unit of simulation time.
+int64_t stage_blocks(const support::Problem& problem);
+
+}  // namespace fa4::test

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel promises about its work, counted in the simulated GPU: when correction touches O, which
+// blocks are loaded and masked, in which order the MMAs issue, what overlaps, and that LPT shortens the
+// longest CTA.
+#include <algorithm>
+#include <array>
+
+#include "asm/attention/tile.h"
+#include "harness.h"
+
+namespace {
+
+using namespace fa4;
+using support::Dtype;
+using support::Inputs;
+using support::Problem;
+
+constexpr int kWarpsPerRole = kWarpgroupThreads / 32;
+
+fa4sim_counters counters() {
+  fa4sim_counters result{};
+  REQUIRE(test::device().gpu().simulator().get_counters(&result) == 0);
+  return result;
+}
+
+// Runs the problem on `sms` SMs, checks the answer and returns the launch's counters.
+fa4sim_counters run(const Problem& problem, const Inputs& inputs, uint32_t sms,
+                    fa4_scheduler scheduler = FA4_SCHEDULER_AUTO) {
+  const test::Case c{problem, {support::Layout::bshd, scheduler, true, sms}, 0};
+  CHECK(test::verify(c, inputs) == "");
+  return counters();
+}
+
+// Inputs whose score of query row i and key j is height(i, j / 128) * log2-units / 1.0201: Q = 8 and K =
+// height in column 0, zero elsewhere. Rows with q = 0 score 0 everywhere. One head, one batch entry.
+template <typename RowMoves>
+Inputs stairs(const Problem& problem, const std::vector<float>& height_of_block, const RowMoves& row_moves) {
+  Inputs inputs = support::make_inputs(problem, 5);
+  std::fill(inputs.q.begin(), inputs.q.end(), uint16_t(0));
+  std::fill(inputs.k.begin(), inputs.k.end(), uint16_t(0));
+  for (int64_t i = 0; i < problem.seq_q; ++i)
+    if (row_moves(i)) inputs.q[size_t(i * kHeadDim)] = support::from_float(problem.dtype, 8.0f);
+  for (int64_t j = 0; j < problem.seq_kv; ++j)
+    inputs.k[size_t(j * kHeadDim)] =
+        support::from_float(problem.dtype, height_of_block[size_t(j / kBlockKeys)]);
+  return inputs;
+}
+
+std::array<uint64_t, kWarpsPerRole> correction_stores(const fa4sim_counters& c) {
+  std::array<uint64_t, kWarpsPerRole> result{};
+  for (int w = 0; w < kWarpsPerRole; ++w) result[size_t(w)] = c.warp[kCorrectionWarp + w].tmem_stores;
+  return result;
+}
+
+std::vector<fa4sim_event> traced(const Problem& problem, fa4_scheduler scheduler = FA4_SCHEDULER_AUTO) {
+  const support::SimulatorApi& sim = test::device().gpu().simulator();
+  REQUIRE(sim.trace_cta(0) == 0);
+  run(problem, support::make_inputs(problem, 9), 1, scheduler);
+  std::vector<fa4sim_event> events(sim.get_trace(nullptr, 0));
+  sim.get_trace(events.data(), events.size());
+  REQUIRE(sim.trace_cta(-1) == 0);
+  std::stable_sort(events.begin(), events.end(),
+                   [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  return events;
+}
+
+bool is_mma_of(const fa4sim_event& e, uint32_t stage) {
+  return e.kind == FA4SIM_EVENT_MMA &&
+         (e.address == kTmemS + stage * kTmemStage || e.address == kTmemO + stage * kTmemStage);
+}
+
+constexpr std::array<uint64_t, 4> kNoStores{0, 0, 0, 0};
+constexpr uint64_t kRescale = kHeadDim / kRescaleTile;  // tcgen05.st of one warp that rescales one O tile
+
+}  // namespace
+
+TEST_CASE("no O store when no row's maximum moves", "[promises]") {
+  const Problem problem{Dtype::fp16, false, 1, 256, 512, 1, 1, 0};
+  const Inputs inputs = stairs(problem, {0, 0, 0, 0}, [](int64_t) { return true; });
+  CHECK(correction_stores(run(problem, inputs, 1)) == kNoStores);
+}
+
+TEST_CASE("no O store when every maximum moves by less than 8", "[promises]") {
+  // Blocks run from the last to the first: the maximum climbs by 3.1, 3.1 and 1.5 in log2, 7.7 in all.
+  const Problem problem{Dtype::fp16, false, 1, 256, 512, 1, 1, 0};
+  const Inputs inputs = stairs(problem, {7.5, 6, 3, 0}, [](int64_t) { return true; });
+  CHECK(correction_stores(run(problem, inputs, 1)) == kNoStores);
+}
+
+TEST_CASE("O is rescaled once when the maximum has moved by more than 8", "[promises]") {
+  // 5.1 + 5.1: the second step passes 8 against the maximum that was kept; then nothing moves.
+  const Problem problem{Dtype::fp16, false, 1, 256, 512, 1, 1, 0};
+  const Inputs inputs = stairs(problem, {10, 10, 5, 0}, [](int64_t) { return true; });
+  const uint64_t both_stages = 2 * kRescale;
+  CHECK(correction_stores(run(problem, inputs, 1)) ==
+        std::array<uint64_t, 4>{both_stages, both_stages, both_stages, both_stages});
+}
+
+TEST_CASE("only the warp whose rows moved rescales", "[promises]") {
+  const Problem problem{Dtype::bf16, false, 1, 256, 256, 1, 1, 0};
+  const Inputs inputs = stairs(problem, {16, 0}, [](int64_t i) { return i == 37 || i == 128 + 101; });
+  CHECK(correction_stores(run(problem, inputs, 1)) == std::array<uint64_t, 4>{0, kRescale, 0, kRescale});
+}
+
+TEST_CASE("skipped blocks load nothing", "[promises]") {
+  // Per task: two Q tiles, and a K and a V box for every block that some row of the task sees.
+  for (const auto& [seq_q, seq_kv] :
+       std::array<std::array<int64_t, 2>, 4>{{{1024, 1024}, {512, 200}, {300, 700}, {256, 0}}}) {
+    for (const bool causal : {false, true}) {
+      const Problem problem{Dtype::fp16, causal, 1, seq_q, seq_kv, 2, 1, 0};
+      const int64_t positions = 2 * kTileRows / 2;  // of an m_block: two heads are packed
+      uint64_t boxes = 0, mmas = 0;
+      for (int64_t first = 0; first < seq_q; first += positions) {
+        const int64_t last = std::min(first + positions, seq_q) - 1;
+        const uint64_t blocks = uint64_t(problem.visible_keys(last) + kBlockKeys - 1) / kBlockKeys;
+        boxes += blocks ? 2 + 2 * blocks : 0;
+        mmas += blocks * 2 * 2 * kMmaSteps;
+      }
+      const fa4sim_counters c = run(problem, support::make_inputs(problem, 1), 3);
+      CHECK(c.warp[kLoadWarp].box_loads == boxes);
+      CHECK(c.warp[kLoadWarp].box_load_bytes == boxes * kTileBytes);
+      CHECK(c.warp[kMmaWarp].mma == mmas);
+      CHECK(c.mma_flop == mmas * 2 * kTileRows * kBlockKeys * kMmaK);
+    }
+  }
+}
+
+TEST_CASE("unmasked blocks run no mask code", "[promises]") {
+  const auto mask_instructions = [](const Problem& problem) {
+    run(problem, support::make_inputs(problem, 2), 2);
+    return test::device().gpu().simulator().get_source_instructions("asm/attention/mask.cuh");
+  };
+  CHECK(mask_instructions({Dtype::fp16, false, 1, 256, 512, 1, 1, 0}) == 0);
+  CHECK(mask_instructions({Dtype::bf16, false, 1, 77, 128, 3, 1, 0}) ==
+        0);  // a tail of queries needs no mask
+  const uint64_t tail = mask_instructions({Dtype::fp16, false, 1, 256, 200, 1, 1, 0});
+  CHECK(tail > 0);
+  CHECK(mask_instructions({Dtype::fp16, false, 1, 256, 712, 1, 1, 0}) ==
+        tail);  // one masked block, however many others
+  // Causal: the diagonal grows with the length, the area below it with its square.
+  const uint64_t causal_512 = mask_instructions({Dtype::fp16, true, 1, 512, 512, 1, 1, 0});
+  CHECK(causal_512 > 0);
+  CHECK(mask_instructions({Dtype::fp16, true, 1, 1024, 1024, 1, 1, 0}) == 2 * causal_512);
+}
+
+TEST_CASE("the MMA warp issues in the order of the choreography", "[promises]") {
+  const Problem problem{Dtype::fp16, false, 1, 256, 640, 1, 1, 0};
+  const int blocks = 5;
+  std::vector<std::string> expected{"S0", "S1"};
+  for (int i = 1; i < blocks; ++i) expected.insert(expected.end(), {"O0", "S0", "O1", "S1"});
+  expected.insert(expected.end(), {"O0", "O1"});
+
+  std::vector<std::string> issued;
+  int step = 0;
+  for (const fa4sim_event& e : traced(problem)) {
+    if (e.kind != FA4SIM_EVENT_MMA) continue;
+    CHECK(e.warp == uint32_t(kMmaWarp));
+    const bool value = e.address >= kTmemO;
+    CHECK(bool(e.a_in_tmem) == value);
+    const uint32_t stage = (e.address - (value ? kTmemO : kTmemS)) / kTmemStage;
+    if (step % kMmaSteps == 0) {
+      issued.push_back((value ? "O" : "S") + std::to_string(stage));
+    } else {
+      CHECK(issued.back() == (value ? "O" : "S") + std::to_string(stage));
+    }
+    if (value) CHECK(e.source == kTmemP + stage * kTmemStage + uint32_t(step % kMmaSteps) * kMmaK / 2);
+    ++step;
+  }
+  CHECK(issued == expected);
+}
+
+TEST_CASE("the load warp brings Q0, K, Q1, V, then K and V in descending order", "[promises]") {
+  const Problem problem{Dtype::fp16, false, 1, 256, 640, 1, 1, 0};
+  std::vector<int32_t> rows;  // coordinate of the sequence
+  std::vector<uint32_t> destinations;
+  for (const fa4sim_event& e : traced(problem)) {
+    if (e.kind != FA4SIM_EVENT_BOX_LOAD) continue;
+    rows.push_back(e.coordinates[2]);
+    destinations.push_back(e.address);
+  }
+  CHECK(rows == std::vector<int32_t>{0, 512, 128, 512, 384, 384, 256, 256, 128, 128, 0, 0});
+  REQUIRE(destinations.size() == 12);
+  const uint32_t base = destinations[0];  // Q stage 0 is the first tile of shared memory
+  const auto kv = [&](uint32_t slot) {
+    return base + uint32_t(offsetof(SharedMap, kv)) + slot % kKvStages * kTileBytes;
+  };
+  CHECK(destinations == std::vector<uint32_t>{base, kv(0), base + kTileBytes, kv(1), kv(2), kv(3), kv(4),
+                                              kv(5), kv(6), kv(7), kv(8), kv(9)});
+}
+
+TEST_CASE("softmax of one stage runs while the MMA of the other is in flight", "[promises]") {
+  const Problem problem{Dtype::fp16, false, 1, 256, 1024, 1, 1, 0};
+  const std::vector<fa4sim_event> events = traced(problem);
+  for (const uint32_t stage : {0u, 1u}) {
+    // One softmax step of the stage's first warp: from its first load of S to the landing of its last store
+    // of P.
+    struct Step {
+      uint64_t begin, end;
+    };
+    std::vector<Step> steps;
+    bool storing = true;
+    for (const fa4sim_event& e : events) {
+      if (e.warp != uint32_t(kSoftmaxWarp) + stage * kWarpsPerRole) continue;
+      if (e.kind == FA4SIM_EVENT_TMEM_LOAD) {
+        if (storing) steps.push_back({e.begin, e.end});
+        storing = false;
+      } else if (e.kind == FA4SIM_EVENT_TMEM_STORE) {
+        REQUIRE(!steps.empty());
+        storing = true;
+        steps.back().end = std::max(steps.back().end, e.end);
+      }
+    }
+    REQUIRE(steps.size() == 8);
+    for (size_t i = 1; i + 1 < steps.size(); ++i) {
+      const auto overlaps = std::count_if(events.begin(), events.end(), [&](const fa4sim_event& e) {
+        return is_mma_of(e, 1 - stage) && e.begin < steps[i].end && e.end > steps[i].begin;
+      });
+      INFO("stage " << stage << ", step " << i);
+      CHECK(overlaps > 0);
+    }
+  }
+}
+
+TEST_CASE("LPT's longest CTA is shorter than linear's on causal work", "[promises]") {
+  for (const auto& [sms, batch] : std::array<std::array<int64_t, 2>, 2>{{{148, 4}, {8, 1}}}) {
+    const Problem problem{Dtype::fp16, true, batch, 512, 512, 32, 8, 0};
+    const Inputs inputs = support::make_inputs(problem, 4);
+    std::array<uint64_t, 2> longest{};
+    for (const fa4_scheduler scheduler : {FA4_SCHEDULER_LINEAR, FA4_SCHEDULER_LPT}) {
+      run(problem, inputs, uint32_t(sms), scheduler);
+      const support::SimulatorApi& sim = test::device().gpu().simulator();
+      std::vector<uint64_t> cycles(sim.get_cta_cycles(nullptr, 0));
+      sim.get_cta_cycles(cycles.data(), cycles.size());
+      REQUIRE(cycles.size() == size_t(sms));
+      longest[scheduler == FA4_SCHEDULER_LPT] = *std::max_element(cycles.begin(), cycles.end());
+    }
+    INFO(sms << " SMs: linear " << longest[0] << " cycles, LPT " << longest[1]);
+    CHECK(longest[1] < longest[0]);
+  }
+}
+
+TEST_CASE("results and counts do not depend on the number of host threads", "[promises]") {
+  const Problem problem{Dtype::bf16, true, 2, 400, 500, 6, 3, 0};
+  const Inputs inputs = support::make_inputs(problem, 6);
+  support::RunResult first;
+  fa4sim_counters first_counters{};
+  for (const uint32_t threads : {1u, 2u, 5u}) {
+    test::device().set_host_threads(threads);
+    const support::RunResult result =
+        test::device().run(problem, inputs, {support::Layout::bhsd, FA4_SCHEDULER_LPT, true, 6});
+    const fa4sim_counters c = counters();
+    if (threads == 1) {
+      first = result;
+      first_counters = c;
+    }
+    CHECK((result.o == first.o));
+    CHECK((result.lse == first.lse));
+    CHECK(c.thread_instructions == first_counters.thread_instructions);
+    CHECK(c.longest_cta_cycles == first_counters.longest_cta_cycles);
+    CHECK(c.total_cta_cycles == first_counters.total_cta_cycles);
+  }
+  test::device().set_host_threads(0);
+}

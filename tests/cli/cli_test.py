@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line end to end on the simulated GPU: cli_test.py FA4 LIBFA4SIM. Plain Python, no NumPy."""
+
+import math
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+FA4, SIMULATOR = sys.argv[1:3]
+D = 128
+
+
+def fa4(*arguments, expect=0):
+    """Runs fa4 and returns its output and error text together."""
+    result = subprocess.run([FA4, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            timeout=120)
+    if result.returncode != expect:
+        raise AssertionError(f"fa4 {' '.join(map(str, arguments))}: exit code {result.returncode}, {expect} expected:\n"
+                             f"{result.stdout}")
+    return result.stdout
+
+
+def run(*arguments, expect=0):
+    return fa4("run", "--device", "sim", "--driver", SIMULATOR, *arguments, expect=expect)
+
+
+def pack_npy(descr, shape, data, fortran=False):
+    header = f"{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': ({', '.join(map(str, shape))},), }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
+
+
+def read_npy(path):
+    raw = Path(path).read_bytes()
+    length = struct.unpack_from("<H", raw, 8)[0]
+    header = eval(raw[10:10 + length])  # our own file
+    code = {"<f2": "e", "<f4": "f", "<u2": "H"}[header["descr"]]
+    count = math.prod(header["shape"])
+    return header, struct.unpack(f"<{count}{code}", raw[10 + length:])
+
+
+def values(count, salt):
+    """Multiples of 1/64 in [-2, 2): exact in fp16, bf16 and fp32."""
+    state, result = salt, []
+    for _ in range(count):
+        state = (state * 1103515245 + 12345) & 0x7FFFFFFF
+        result.append(((state >> 16) % 256 - 128) / 64)
+    return result
+
+
+class Files:
+    """Q, K and V of one problem as files of any type and layout."""
+
+    def __init__(self, folder, batch, seq_q, seq_kv, heads, kv_heads):
+        self.folder, self.shape_q, self.shape_kv = Path(folder), (batch, seq_q, heads, D), (batch, seq_kv, kv_heads, D)
+        self.q = values(math.prod(self.shape_q), 1)
+        self.k = values(math.prod(self.shape_kv), 2)
+        self.v = values(math.prod(self.shape_kv), 3)
+
+    @staticmethod
+    def encode(descr, numbers):
+        if descr == "<f2":
+            return struct.pack(f"<{len(numbers)}e", *numbers)
+        floats = struct.pack(f"<{len(numbers)}f", *numbers)
+        if descr == "<f4":
+            return floats
+        return b"".join(floats[i + 2:i + 4] for i in range(0, len(floats), 4))
+
+    def write(self, descr="<f2", bhsd=False):
+        arguments = []
+        for name, shape, numbers in (("q", self.shape_q, self.q), ("k", self.shape_kv, self.k), ("v", self.shape_kv, self.v)):
+            if bhsd:
+                b, s, h, d = shape
+                numbers = [x for bi in range(b) for hi in range(h) for si in range(s)
+                           for x in numbers[((bi * s + si) * h + hi) * d:][:d]]
+                shape = (b, h, s, d)
+            path = self.folder / f"{name}.npy"
+            path.write_bytes(pack_npy(descr, shape, self.encode(descr, numbers)))
+            arguments += [f"--{name}", path]
+        return arguments + (["--layout", "bhsd"] if bhsd else [])
+
+    def expected(self, b, i, h, causal):
+        """O and LSE of one query, from the formula."""
+        _, seq_q, heads, _ = self.shape_q
+        _, seq_kv, kv_heads, _ = self.shape_kv
+        kv = h // (heads // kv_heads)
+        row = lambda x, s, n, j, hh: x[((b * s + j) * n + hh) * D:][:D]
+        q = row(self.q, seq_q, heads, i, h)
+        keys = range(min(seq_kv, i + seq_kv - seq_q + 1) if causal else seq_kv)
+        scores = [sum(x * y for x, y in zip(q, row(self.k, seq_kv, kv_heads, j, kv))) / math.sqrt(D) for j in keys]
+        p = [math.exp(s) for s in scores]
+        o = [0.0] * D
+        for j in keys:
+            for d, x in enumerate(row(self.v, seq_kv, kv_heads, j, kv)):
+                o[d] += p[j] / sum(p) * x
+        return o, math.log(sum(p))
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = Path(self.temporary.name)
+        self.addCleanup(self.temporary.cleanup)
+
+    def test_a_shape_with_check(self):
+        text = run("--seq-q", 130, "--seq-kv", 200, "--heads", 4, "--kv-heads", 2, "--causal", "--check", "--sms", 3)
+        for part in ("fp16 causal B=1 Sq=130 Skv=200 Hq=4 Hkv=2 D=128", "3 SMs: asked for", "fa4_forward_f16_causal",
+                     "LPT scheduler", "simulated on", "softmax 0", "correction", "max error", "worst at batch", "PASS"):
+            self.assertIn(part, text)
+        text = run("--dtype", "bf16", "--seq-q", 5, "--heads", 1, "--kv-heads", 1, "--scheduler", "lpt", "--scale", "-0.5", "--check")
+        for part in ("bf16 full", "148 SMs", "fa4_forward_bf16_full", "LPT", "scale -0.5", "PASS"):
+            self.assertIn(part, text)
+
+    def test_nothing_to_compute(self):
+        self.assertIn("nothing to compute", run("--batch", 0, "--check"))
+        self.assertIn("PASS", run("--seq-q", 3, "--seq-kv", 0, "--check"))
+
+    def test_files_of_every_type_and_layout_agree(self):
+        files = Files(self.folder, 2, 3, 70, 4, 2)
+        o_path, lse_path = self.folder / "o.npy", self.folder / "lse.npy"
+        outputs = {}
+        for descr, dtype in (("<f2", "fp16"), ("<f4", "fp16"), ("<u2", "bf16"), ("<f4", "bf16")):
+            for bhsd in (False, True):
+                run(*files.write(descr, bhsd), "--dtype", dtype, "--causal", "--out", o_path, "--lse", lse_path, "--check")
+                header, o = read_npy(o_path)
+                self.assertEqual(header["descr"], "<f2" if dtype == "fp16" else "<u2")
+                self.assertEqual(header["shape"], (2, 4, 3, D) if bhsd else (2, 3, 4, D))
+                lse_header, lse = read_npy(lse_path)
+                self.assertEqual((lse_header["descr"], lse_header["shape"]), ("<f4", (2, 4, 3)))
+                if bhsd:
+                    o = [x for b in range(2) for s in range(3) for h in range(4) for x in o[((b * 4 + h) * 3 + s) * D:][:D]]
+                outputs.setdefault(dtype, []).append((list(o), lse))
+        for runs in outputs.values():
+            for other in runs[1:]:
+                self.assertEqual(other, runs[0])
+        o, lse = outputs["fp16"][0]
+        for b, i, h in ((0, 0, 0), (1, 2, 3), (1, 1, 1)):
+            expected, expected_lse = files.expected(b, i, h, causal=True)
+            got = o[((b * 3 + i) * 4 + h) * D:][:D]
+            self.assertLess(max(abs(x - y) for x, y in zip(got, expected)), 2e-3)
+            self.assertLess(abs(lse[(b * 4 + h) * 3 + i] - expected_lse), 1e-4)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["k.npy", "lse.npy", "o.npy", "q.npy", "v.npy"])
+
+    def test_neither_sms_nor_threads_change_a_bit(self):
+        outputs = []
+        for sms, threads in ((1, 1), (3, 2), (148, 4)):
+            run("--seq-q", 200, "--heads", 4, "--kv-heads", 1, "--sms", sms, "--threads", threads, "--out", self.folder / "o.npy")
+            outputs.append((self.folder / "o.npy").read_bytes())
+        self.assertEqual(outputs[0], outputs[1])
+        self.assertEqual(outputs[0], outputs[2])
+
+    def refused(self, *arguments, says):
+        """Exit code 2, every part of the sentence, and outputs as they were."""
+        o_path, lse_path = self.folder / "o.npy", self.folder / "lse.npy"
+        o_path.write_bytes(b"as it was")
+        text = run(*arguments, "--out", o_path, "--lse", lse_path, expect=2)
+        for part in says:
+            self.assertIn(part, text)
+        self.assertNotIn("simulated on", text)
+        self.assertEqual(o_path.read_bytes(), b"as it was")
+        self.assertFalse(lse_path.exists())
+
+    def test_bad_shapes_are_refused(self):
+        self.refused("--heads", 5, "--kv-heads", 2, says=["q_heads", "5", "multiple"])
+        self.refused("--heads", 0, says=["q_heads", "0"])
+        self.refused("--seq-q", -3, says=["seq_q", "-3"])
+        self.refused("--seq-kv", 1 << 40, says=["seq_kv", str(1 << 40)])
+        self.refused("--batch", 1 << 62, says=["batch"])
+        self.refused("--scale", "nan", says=["scale"])
+        self.refused("--scale", "0", says=["--scale"])
+
+    def test_bad_options_are_refused(self):
+        for arguments in (["--dtype", "fp8"], ["--layout", "sbhd"], ["--sms", "0"], ["--scheduler", "random"], ["--batch", "two"],
+                          ["--nonsense"], ["--device", "tpu"]):
+            self.assertIn(arguments[0], fa4("run", *arguments, expect=2))
+        fa4(expect=2)
+        files = Files(self.folder, 1, 1, 1, 1, 1).write()
+        self.refused(*files, "--batch", 1, says=["--batch", "files have the shape"])
+        self.refused(*files[:2], says=["--q needs --"])
+
+    def test_bad_files_are_refused(self):
+        files = Files(self.folder, 1, 2, 3, 4, 2)
+
+        def spoil(name, data, says):
+            arguments = files.write()
+            (self.folder / f"{name}.npy").write_bytes(data)
+            self.refused(*arguments, says=[f"{name}.npy", *says])
+
+        kv = math.prod(files.shape_kv)
+        good_kv = pack_npy("<f2", files.shape_kv, bytes(2 * kv))
+        spoil("q", b"", ["truncated"])
+        spoil("k", good_kv[:-1], ["truncated"])
+        spoil("k", good_kv + b"x", ["1 bytes follow"])
+        spoil("v", pack_npy("<f8", files.shape_kv, bytes(8 * kv)), ["<f8", "float16"])
+        spoil("v", pack_npy(">f2", files.shape_kv, bytes(2 * kv)), [">f2"])
+        spoil("k", pack_npy("<f2", files.shape_kv, bytes(2 * kv), fortran=True), ["Fortran order"])
+        spoil("k", pack_npy("<u2", files.shape_kv, bytes(2 * kv)), ["uint16", "float16", "one type"])
+        spoil("q", pack_npy("<f2", (2, 4, D), bytes(4 * 2 * 4 * D)[:2 * 2 * 4 * D]), ["rank 3", "rank 4"])
+        spoil("k", pack_npy("<f2", (2, 3, 2, D), bytes(4 * kv)), ["batch 2"])
+        spoil("v", pack_npy("<f2", (1, 4, 2, D), bytes(2 * 8 * D)), ["sequence length 4"])
+        spoil("v", pack_npy("<f2", (1, 3, 1, D), bytes(2 * 3 * D)), ["heads 1"])
+        spoil("v", pack_npy("<f2", (1, 3, 2, 64), bytes(2 * 6 * 64)), ["head dimension 64"])
+        self.refused("--q", self.folder / "absent", "--k", self.folder / "absent", "--v", self.folder / "absent", says=["absent", "cannot be opened"])
+        self.refused(*files.write("<f4"), says=["float32", "--dtype"])
+        self.refused(*files.write("<u2"), "--dtype", "fp16", says=["uint16", "bfloat16"])
+        self.refused(*files.write("<f2"), "--dtype", "bf16", says=["float16"])
+
+    def test_head_dimension_64_is_refused(self):
+        arguments = []
+        for name in "qkv":
+            (self.folder / f"{name}.npy").write_bytes(pack_npy("<f2", (1, 2, 1, 64), bytes(256)))
+            arguments += [f"--{name}", self.folder / f"{name}.npy"]
+        self.refused(*arguments, says=["head_dim", "64", "128"])
+
+    def test_an_output_that_cannot_be_written_is_refused_first(self):
+        text = run("--out", self.folder / "absent" / "o.npy", expect=2)
+        self.assertIn("absent", text)
+        self.assertNotIn("simulated on", text)
+
+    def test_devices(self):
+        self.assertIn("absent.so", fa4("run", "--driver", self.folder / "absent.so", expect=3))
+        self.assertIn("is a simulated GPU", fa4("run", "--device", "gpu", "--driver", SIMULATOR, expect=3))
+        if not os.path.exists("/dev/nvidiactl"):
+            self.assertIn("libcuda.so.1", fa4("run", "--device", "gpu", expect=3))
+            text = fa4("run", "--seq-q", 1, "--heads", 1, "--kv-heads", 1)
+            self.assertIn("no GPU to use", text)
+            self.assertIn("libcuda.so.1", text)
+
+
+class Info(unittest.TestCase):
+    def test_info(self):
+        text = fa4("info", "--driver", SIMULATOR)
+        for part in ("simulated", "sm_100f cubin", "fa4_forward_f16_full", "fa4_forward_bf16_causal", "setmaxnreg", "softmax 0",
+                     "sKV slot 2", "P1", "O1", "p_o_rescale", "256", "TMABar", "TCGen05Bar", "MBarrier", "corr_epi.empty"):
+            self.assertIn(part, text)
+
+    def test_version(self):
+        self.assertRegex(fa4("--version"), r"^fa4 \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

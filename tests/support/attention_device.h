@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs attention problems through libfa4's C ABI on a device, simulated or real: places the tensors among
+// NaN, launches, reads the output back and reports whatever was written beside it.
+#pragma once
+
+#include <fa4/fa4.h>
+
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "gpu.h"
+#include "placement.h"
+
+namespace fa4::support {
+
+// fa4_forward or fa4_create refused, or a driver call failed. what() is the library's sentence.
+struct AttentionError : std::runtime_error {
+  AttentionError(fa4_status s, const std::string& message) : std::runtime_error(message), status(s) {}
+  fa4_status status;
+};
+
+struct RunOptions {
+  Layout layout = Layout::bshd;
+  fa4_scheduler scheduler = FA4_SCHEDULER_AUTO;
+  bool lse = true;
+  uint32_t sm_count = 0;  // simulated: SMs of the device. Real: an upper bound on CTAs. 0: all there are
+};
+
+struct RunResult {
+  std::vector<uint16_t> o;  // packed (batch, seq_q, q_heads, 128)
+  std::vector<float> lse;   // packed (batch, q_heads, seq_q); empty unless wanted
+  double seconds = 0;       // of the launch: host time when simulated, the GPU's clock otherwise
+  std::string
+      damage;  // "" or a sentence about elements beside the outputs that changed, or inputs that changed
+};
+
+class AttentionDevice {
+ public:
+  AttentionDevice(const std::string& driver_library, int ordinal) : gpu_(driver_library, ordinal) {}
+  ~AttentionDevice();
+
+  Gpu& gpu() { return gpu_; }
+  bool simulated() const { return gpu_.simulated(); }
+  // 0: all cores. Simulated device only.
+  void set_host_threads(uint32_t host_threads) { host_threads_ = host_threads; }
+
+  // Throws AttentionError, after which the device is reset and can be used again.
+  RunResult run(const Problem& problem, const Inputs& inputs, const RunOptions& options);
+  fa4_context* context(uint32_t sm_count);
+
+ private:
+  void configure(uint32_t sm_count);
+  void drop_contexts();
+
+  Gpu gpu_;
+  uint32_t host_threads_ = 0;
+  std::map<uint32_t, fa4_context*> contexts_;  // by SM count: a context remembers how many its device has
+};
+
+}  // namespace fa4::support

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Comparison of outputs with the reference.
+#include "compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+namespace fa4::support {
+namespace {
+
+struct Accumulator {
+  Comparison result;
+  double sum_of_squares = 0;
+  int64_t finite = 0;
+
+  // `place` is called only when the element is the worst so far.
+  template <typename Place>
+  void add(double value, double expected, const Place& place) {
+    double error;
+    if (std::isfinite(value) && std::isfinite(expected)) {
+      error = std::fabs(value - expected);
+      sum_of_squares += error * error;
+      ++finite;
+      if (error > 1e-2 + 1e-2 * std::fabs(expected)) result.close_1e2 = false;
+    } else if (value == expected) {  // the same infinity
+      error = 0;
+    } else {
+      error = std::numeric_limits<double>::infinity();
+      ++result.not_finite;
+      result.close_1e2 = false;
+    }
+    if (result.empty || error > result.max_error) {
+      result.max_error = error;
+      result.worst = place();
+      result.worst_value = value;
+      result.worst_expected = expected;
+    }
+    result.empty = false;
+  }
+  Comparison finish() {
+    result.rms_error = finite ? std::sqrt(sum_of_squares / double(finite)) : 0;
+    return result;
+  }
+};
+
+template <typename Value>
+Comparison compare_o_with(const Problem& problem, const Reference& expected, const Value& value) {
+  Accumulator accumulator;
+  for (int64_t i = 0; i < problem.q_elements(); ++i) {
+    accumulator.add(value(size_t(i)), expected.o[size_t(i)], [&] {
+      const int64_t row = i / kHeadDim;
+      const int64_t head = row % problem.q_heads, token = row / problem.q_heads;
+      return std::array<int64_t, 4>{token / problem.seq_q, head, token % problem.seq_q, i % kHeadDim};
+    });
+  }
+  return accumulator.finish();
+}
+
+template <typename Value>
+Comparison compare_lse_with(const Problem& problem, const Reference& expected, const Value& value) {
+  Accumulator accumulator;
+  for (int64_t i = 0; i < problem.lse_elements(); ++i) {
+    accumulator.add(value(size_t(i)), expected.lse[size_t(i)], [&] {
+      const int64_t row = i / problem.seq_q;
+      return std::array<int64_t, 4>{row / problem.q_heads, row % problem.q_heads, i % problem.seq_q, 0};
+    });
+  }
+  return accumulator.finish();
+}
+
+}  // namespace
+
+Comparison compare_o(const Problem& problem, const std::vector<uint16_t>& o, const Reference& expected) {
+  return compare_o_with(problem, expected, [&](size_t i) { return double(to_float(problem.dtype, o[i])); });
+}
+Comparison compare_o(const Problem& problem, const Reference& o, const Reference& expected) {
+  return compare_o_with(problem, expected, [&](size_t i) { return o.o[i]; });
+}
+Comparison compare_lse(const Problem& problem, const std::vector<float>& lse, const Reference& expected) {
+  return compare_lse_with(problem, expected, [&](size_t i) { return double(lse[i]); });
+}
+Comparison compare_lse(const Problem& problem, const Reference& lse, const Reference& expected) {
+  return compare_lse_with(problem, expected, [&](size_t i) { return lse.lse[i]; });
+}
+
+Tolerance tolerance_of(const Problem& problem, const Reference& expected, const Reference& same_precision) {
+  double largest_lse = 1;
+  for (const double lse : expected.lse)
+    if (std::isfinite(lse)) largest_lse = std::max(largest_lse, std::fabs(lse));
+  const double atol = problem.dtype == Dtype::fp16 ? 0x1p-10 : 0x1p-7;
+  return {2 * compare_o(problem, same_precision, expected).max_error + atol,
+          2 * compare_lse(problem, same_precision, expected).max_error + 0x1p-16 * largest_lse};
+}
+
+std::string describe(const Comparison& c) {
+  if (c.empty) return "nothing to compare";
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "max error %.3g, rms %.3g, worst at batch %lld, head %lld, position %lld, column %lld: %.6g "
+                "where %.6g is "
+                "expected",
+                c.max_error, c.rms_error, static_cast<long long>(c.worst[0]),
+                static_cast<long long>(c.worst[1]), static_cast<long long>(c.worst[2]),
+                static_cast<long long>(c.worst[3]), c.worst_value, c.worst_expected);
+  std::string result = text;
+  if (c.not_finite) result += ", " + std::to_string(c.not_finite) + " elements NaN or infinite";
+  return result;
+}
+
+}  // namespace fa4::support

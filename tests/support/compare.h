@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far an output is from the reference, where it is worst, and how far it may be.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "reference.h"
+
+namespace fa4::support {
+
+struct Comparison {
+  double max_error = 0;  // absolute; infinity when a NaN or an infinity stands where the reference has none
+  double rms_error = 0;  // over the elements where both are finite
+  int64_t not_finite =
+      0;  // elements that are NaN or infinite where the reference is not, or the other way round
+  bool empty = true;
+  std::array<int64_t, 4> worst{};  // batch, head, position, head-dimension column (0 for lse)
+  double worst_value = 0, worst_expected = 0;
+  bool close_1e2 = true;  // every element within rtol = atol = 1e-2 of the reference
+};
+
+// o: raw values packed (batch, seq_q, q_heads, head dimension). lse: packed (batch, q_heads, seq_q).
+Comparison compare_o(const Problem& problem, const std::vector<uint16_t>& o, const Reference& expected);
+Comparison compare_o(const Problem& problem, const Reference& o, const Reference& expected);
+Comparison compare_lse(const Problem& problem, const std::vector<float>& lse, const Reference& expected);
+Comparison compare_lse(const Problem& problem, const Reference& lse, const Reference& expected);
+
+// What the kernel may be off by: twice the error of the same-precision reference plus a small absolute term,
+// which covers problems so small that the reference is exact by luck: one rounding step of the dtype at 1 for
+// O (2^-10 for fp16, 2^-7 for bf16), and 2^-16 * max(1, largest |lse|) for the fp32 lse.
+struct Tolerance {
+  double o = 0, lse = 0;
+};
+Tolerance tolerance_of(const Problem& problem, const Reference& expected, const Reference& same_precision);
+
+// "max error 1.2e-4, rms 1.1e-5, worst at batch 0, head 3, position 17, column 9: 0.1234 where 0.1233 is
+// expected"
+std::string describe(const Comparison& comparison);
+
+}  // namespace fa4::support

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Seeded inputs; the formula stands in inputs.h.
+#include "inputs.h"
+
+#include <sstream>
+
+namespace fa4::support {
+namespace {
+
+uint64_t mix(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
+}
+
+}  // namespace
+
+uint16_t input_value(Dtype dtype, uint64_t seed, TensorId tensor, uint64_t index) {
+  const int bits = dtype == Dtype::fp16 ? 10 : 7;
+  const uint64_t field = (1ull << bits) - 1;
+  const uint64_t key = mix(4 * seed + uint64_t(tensor));
+  const uint64_t z = mix(key + (index + 1) * 0x9E3779B97F4A7C15ull);
+  const int64_t sum = int64_t((z & field) + ((z >> 16) & field) + ((z >> 32) & field) + ((z >> 48) & field));
+  const int64_t integer = sum - 2 * int64_t(field);
+  return from_float(dtype, float(integer) / float(1 << (bits - 1)));
+}
+
+std::vector<uint16_t> make_tensor(Dtype dtype, uint64_t seed, TensorId tensor, int64_t elements) {
+  std::vector<uint16_t> values(static_cast<size_t>(elements));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = input_value(dtype, seed, tensor, i);
+  return values;
+}
+
+Inputs make_inputs(const Problem& problem, uint64_t seed) {
+  return {make_tensor(problem.dtype, seed, TensorId::q, problem.q_elements()),
+          make_tensor(problem.dtype, seed, TensorId::k, problem.kv_elements()),
+          make_tensor(problem.dtype, seed, TensorId::v, problem.kv_elements())};
+}
+
+std::string describe(const Problem& problem) {
+  std::ostringstream text;
+  text << name_of(problem.dtype) << (problem.causal ? " causal" : " full") << " B=" << problem.batch
+       << " Sq=" << problem.seq_q << " Skv=" << problem.seq_kv << " Hq=" << problem.q_heads
+       << " Hkv=" << problem.kv_heads << " D=" << kHeadDim;
+  if (problem.scale != 0) text << " scale=" << problem.scale;
+  return text.str();
+}
+
+}  // namespace fa4::support

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Seeded inputs that any language regenerates with 64-bit integer arithmetic alone;
+// tests/fixtures/make_sdpa_fixture.py holds the same function in Python.
+//
+//   key     = mix(4 * seed + tensor)                      tensor: Q 0, K 1, V 2
+//   z       = mix(key + (index + 1) * 0x9E3779B97F4A7C15) index: of the element in packed (b, s, h, d) order
+//   integer = sum of the four 16-bit fields of z, each cut to its low `bits` bits, minus 2 * (2^bits - 1)
+//   value   = integer * 2^-(bits - 1)
+//
+// with mix() the finaliser of SplitMix64 and bits = 10 for fp16, 7 for bf16. The values are symmetric and
+// bell-shaped, lie in (-4, 4) with standard deviation 1.15, and every one is exact in its format.
+#pragma once
+
+#include "problem.h"
+
+namespace fa4::support {
+
+enum class TensorId : uint64_t { q = 0, k = 1, v = 2 };
+
+uint16_t input_value(Dtype dtype, uint64_t seed, TensorId tensor, uint64_t index);
+std::vector<uint16_t> make_tensor(Dtype dtype, uint64_t seed, TensorId tensor, int64_t elements);
+Inputs make_inputs(const Problem& problem, uint64_t seed);
+
+}  // namespace fa4::support

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where tensors lie in device memory: strided views of buffers whose other elements are NaN, so that whatever
+// is read or written beside a view shows.
+#pragma once
+
+#include "problem.h"
+
+namespace fa4::support {
+
+enum class Layout {
+  bshd,       // (batch, sequence, head, 128), dense
+  bhsd,       // (batch, head, sequence, 128), dense
+  fused_qkv,  // Q, K and V are slices of one (batch, sequence, q_heads + 2 kv_heads, 128) tensor; needs seq_q
+              // == seq_kv
+  broadcast,  // K and V hold one head of one batch entry, repeated with stride 0
+  padded,     // every stride larger than dense by an odd number of 16-byte units
+};
+const char* name_of(Layout layout);
+
+// Elements; the head dimension has stride 1.
+struct View {
+  int buffer = 0;
+  int64_t offset = 0, batch_stride = 0, seq_stride = 0, head_stride = 0;
+  int64_t at(int64_t b, int64_t s, int64_t h) const {
+    return offset + b * batch_stride + s * seq_stride + h * head_stride;
+  }
+};
+
+struct Placement {
+  std::vector<int64_t> buffer_elements;  // the last one is O's
+  View q, k, v, o;
+  int64_t lse_elements = 0, lse_offset = 0, lse_batch_stride = 0, lse_head_stride = 0;
+};
+Placement place(const Problem& problem, Layout layout);
+
+// For Layout::broadcast: the inputs with K and V of batch 0, head 0 everywhere.
+Inputs broadcast_kv(const Problem& problem, Inputs inputs);
+
+// A NaN that no arithmetic of the kernel produces, to tell an element that was never written.
+constexpr uint16_t kPoison16 = 0x7FA5;
+constexpr uint32_t kPoison32 = 0x7FA5A5A5u;
+
+}  // namespace fa4::support

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention on the CPU, twice: in double precision, which is taken for the truth, and in the precision that a
+// tensor core gives (fp32 scores and sums, P rounded to the dtype), whose distance from the truth sets the
+// tolerance. Neither shares code or order of summation with the kernel. Both use all cores.
+#pragma once
+
+#include "problem.h"
+
+namespace fa4::support {
+
+// o: (batch, seq_q, q_heads, head dimension) packed. lse: (batch, q_heads, seq_q) packed, natural logarithm.
+// A query without a visible key has o = 0 and lse = -inf.
+struct Reference {
+  std::vector<double> o, lse;
+};
+
+Reference reference_double(const Problem& problem, const Inputs& inputs);
+
+// Scores and sums in fp32, one plain softmax over the row with its true maximum, P rounded to the dtype,
+// output rounded to the dtype; lse in fp32. Returned in double for comparison.
+Reference reference_same_precision(const Problem& problem, const Inputs& inputs);
+
+}  // namespace fa4::support

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kit is what everything else is judged by, so it is judged by something else: conversions by the
+// compiler's own _Float16, the references by loops written straight from the formula, inputs by values that
+// are written down.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "support/catch.h"
+#include "support/compare.h"
+#include "support/inputs.h"
+#include "support/placement.h"
+
+namespace {
+
+using namespace fa4::support;
+
+// O and LSE of one query, from the definition, in long double.
+struct Row {
+  std::vector<long double> o;
+  long double lse;
+};
+Row attend_row(const Problem& p, const Inputs& in, int64_t b, int64_t h, int64_t i) {
+  const int64_t kv_head = h / p.ratio();
+  const auto q = [&](int64_t d) {
+    return (long double)to_float(p.dtype, in.q[size_t(((b * p.seq_q + i) * p.q_heads + h) * kHeadDim + d)]);
+  };
+  const auto kv = [&](const std::vector<uint16_t>& x, int64_t j, int64_t d) {
+    return (long double)to_float(p.dtype,
+                                 x[size_t(((b * p.seq_kv + j) * p.kv_heads + kv_head) * kHeadDim + d)]);
+  };
+  Row row{std::vector<long double>(size_t(kHeadDim), 0), 0};
+  std::vector<long double> p_of(size_t(p.seq_kv), 0);
+  long double sum = 0;
+  for (int64_t j = 0; j < p.seq_kv; ++j) {
+    if (p.causal && j > i + p.seq_kv - p.seq_q) continue;
+    long double score = 0;
+    for (int64_t d = 0; d < kHeadDim; ++d) score += q(d) * kv(in.k, j, d);
+    p_of[size_t(j)] = std::exp(score * (long double)p.effective_scale());
+    sum += p_of[size_t(j)];
+  }
+  row.lse = std::log(sum);
+  for (int64_t d = 0; d < kHeadDim && sum > 0; ++d) {
+    for (int64_t j = 0; j < p.seq_kv; ++j) row.o[size_t(d)] += p_of[size_t(j)] * kv(in.v, j, d);
+    row.o[size_t(d)] /= sum;
+  }
+  return row;
+}
+
+}  // namespace
+
+TEST_CASE("fp16 to float and back: all values, by the compiler's _Float16") {
+  int wrong = 0;
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float ours = fp16_to_float(uint16_t(bits));
+    const float theirs = float(std::bit_cast<_Float16>(uint16_t(bits)));
+    if (std::isnan(theirs)) {
+      wrong += !std::isnan(ours) || float_to_fp16(ours) != 0x7FFF;
+    } else {
+      wrong +=
+          std::bit_cast<uint32_t>(ours) != std::bit_cast<uint32_t>(theirs) || float_to_fp16(ours) != bits;
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("float to fp16 rounds to nearest even, by the compiler's _Float16") {
+  int wrong = 0;
+  for (uint64_t bits = 0; bits < 0x100000000;
+       bits += 4093) {  // a prime: all mantissa patterns near each exponent
+    const float value = std::bit_cast<float>(uint32_t(bits));
+    if (std::isnan(value)) continue;
+    wrong += float_to_fp16(value) != std::bit_cast<uint16_t>(_Float16(value));
+  }
+  for (uint32_t half = 0; half < 0x7BFF; ++half) {  // exactly between two neighbours, and just beside
+    const float low = fp16_to_float(uint16_t(half)), high = fp16_to_float(uint16_t(half + 1));
+    const float middle = (low + high) / 2;
+    for (const float value : {std::nextafterf(middle, 0), middle, std::nextafterf(middle, INFINITY)})
+      wrong += float_to_fp16(value) != std::bit_cast<uint16_t>(_Float16(value));
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("bf16 rounds to nearest even") {
+  for (uint32_t bits = 0; bits < 0x7F80; ++bits) {
+    REQUIRE(float_to_bf16(bf16_to_float(uint16_t(bits))) == bits);
+    const uint32_t middle = (bits << 16) | 0x8000u;
+    REQUIRE(float_to_bf16(std::bit_cast<float>(middle - 1)) == bits);
+    REQUIRE(float_to_bf16(std::bit_cast<float>(middle)) == bits + (bits & 1));
+    REQUIRE(float_to_bf16(std::bit_cast<float>(middle + 1)) == bits + 1);
+  }
+  CHECK(float_to_bf16(NAN) == 0x7FFF);
+  CHECK(float_to_bf16(-INFINITY) == 0xFF80);
+}
+
+TEST_CASE("inputs are these, wherever they are made") {
+  // tests/fixtures/make_sdpa_fixture.py --self-check holds the same numbers.
+  const auto values = [](Dtype dtype, TensorId tensor) {
+    std::vector<float> result;
+    for (const uint64_t index : {0, 1, 2, 1000000})
+      result.push_back(to_float(dtype, input_value(dtype, 1, tensor, index)));
+    return result;
+  };
+  CHECK(values(Dtype::fp16, TensorId::q) ==
+        std::vector<float>{1.482421875f, 1.408203125f, 0.0078125f, -0.41015625f});
+  CHECK(values(Dtype::fp16, TensorId::k) ==
+        std::vector<float>{0.09765625f, -0.857421875f, 0.15234375f, 0.005859375f});
+  CHECK(values(Dtype::fp16, TensorId::v) ==
+        std::vector<float>{0.369140625f, 0.203125f, 1.654296875f, 0.27734375f});
+  CHECK(values(Dtype::bf16, TensorId::q) == std::vector<float>{-2.140625f, -0.734375f, 0.0625f, 0.71875f});
+}
+
+TEST_CASE("inputs are bell-shaped and exact") {
+  for (const Dtype dtype : {Dtype::fp16, Dtype::bf16}) {
+    double sum = 0, squares = 0;
+    const int64_t count = 100000;
+    for (const uint16_t bits : make_tensor(dtype, 3, TensorId::v, count)) {
+      const float value = to_float(dtype, bits);
+      const float grid = std::ldexp(value, dtype == Dtype::fp16 ? 9 : 6);
+      REQUIRE(grid == std::nearbyint(grid));
+      REQUIRE(std::fabs(value) < 4);
+      sum += value;
+      squares += double(value) * value;
+    }
+    CHECK(std::fabs(sum / count) < 0.02);
+    CHECK(std::fabs(std::sqrt(squares / count) - 1.155) < 0.02);
+  }
+}
+
+TEST_CASE("the double reference is the formula") {
+  for (const Problem& p :
+       {Problem{Dtype::fp16, false, 2, 5, 37, 6, 2, 0}, Problem{Dtype::bf16, true, 1, 33, 70, 4, 4, 0.3},
+        Problem{Dtype::fp16, true, 1, 40, 9, 3, 1, -0.1}, Problem{Dtype::fp16, false, 1, 2, 0, 2, 1, 0},
+        Problem{Dtype::bf16, true, 3, 1, 1, 2, 2, 0}}) {
+    const Inputs inputs = make_inputs(p, 17);
+    const Reference reference = reference_double(p, inputs);
+    long double worst = 0;
+    for (int64_t b = 0; b < p.batch; ++b)
+      for (int64_t h = 0; h < p.q_heads; ++h)
+        for (int64_t i = 0; i < p.seq_q; ++i) {
+          const Row row = attend_row(p, inputs, b, h, i);
+          const double lse = reference.lse[size_t((b * p.q_heads + h) * p.seq_q + i)];
+          if (std::isinf(row.lse)) {
+            CHECK(lse == -std::numeric_limits<double>::infinity());
+          } else {
+            worst = std::max(worst, std::fabs(row.lse - lse));
+          }
+          for (int64_t d = 0; d < kHeadDim; ++d)
+            worst = std::max(
+                worst,
+                std::fabs(
+                    row.o[size_t(d)] -
+                    (long double)reference.o[size_t(((b * p.seq_q + i) * p.q_heads + h) * kHeadDim + d)]));
+        }
+    INFO(describe(p));
+    CHECK(double(worst) < 1e-13);
+
+    const Comparison near = compare_o(p, reference_same_precision(p, inputs), reference);
+    CHECK(near.max_error < (p.dtype == Dtype::fp16 ? 4e-3 : 3e-2));
+  }
+}
+
+TEST_CASE("a comparison finds the worst element and every kind of NaN") {
+  const Problem p{Dtype::fp16, false, 2, 3, 4, 2, 1, 0};
+  const Reference expected = reference_double(p, make_inputs(p, 1));
+  std::vector<uint16_t> o(expected.o.size());
+  for (size_t i = 0; i < o.size(); ++i) o[i] = float_to_fp16(float(expected.o[i]));
+  CHECK(compare_o(p, o, expected).max_error < 1e-3);
+  const size_t at = size_t(((1 * 3 + 2) * 2 + 1) * kHeadDim + 77);  // batch 1, position 2, head 1, column 77
+  o[at] = float_to_fp16(float(expected.o[at]) + 0.5f);
+  Comparison c = compare_o(p, o, expected);
+  CHECK(std::fabs(c.max_error - 0.5) < 2e-3);
+  CHECK(c.worst == std::array<int64_t, 4>{1, 1, 2, 77});
+  CHECK_FALSE(c.close_1e2);
+  o[at] = kPoison16;
+  c = compare_o(p, o, expected);
+  CHECK(std::isinf(c.max_error));
+  CHECK(c.not_finite == 1);
+  CHECK(c.worst == std::array<int64_t, 4>{1, 1, 2, 77});
+
+  std::vector<float> lse(expected.lse.begin(), expected.lse.end());
+  lse[size_t((1 * 2 + 0) * 3 + 2)] = -std::numeric_limits<float>::infinity();
+  const Comparison l = compare_lse(p, lse, expected);
+  CHECK(std::isinf(l.max_error));
+  CHECK(l.worst == std::array<int64_t, 4>{1, 0, 2, 0});
+}
+
+TEST_CASE("placements keep views apart and inside their buffers") {
+  const Problem p{Dtype::fp16, false, 3, 5, 5, 4, 2, 0};
+  for (const Layout layout :
+       {Layout::bshd, Layout::bhsd, Layout::fused_qkv, Layout::broadcast, Layout::padded}) {
+    const Placement place_ = place(p, layout);
+    std::vector<std::vector<int>> uses;
+    for (const int64_t elements : place_.buffer_elements) uses.emplace_back(size_t(elements), 0);
+    const auto mark = [&](const View& view, int64_t heads) {
+      for (int64_t b = 0; b < p.batch; ++b)
+        for (int64_t s = 0; s < 5; ++s)
+          for (int64_t h = 0; h < heads; ++h)
+            for (int64_t d = 0; d < kHeadDim; ++d)
+              ++uses[size_t(view.buffer)].at(size_t(view.at(b, s, h) + d));
+      for (const int64_t stride : {view.offset, view.batch_stride, view.seq_stride, view.head_stride})
+        CHECK(stride % 8 == 0);
+    };
+    mark(place_.q, p.q_heads);
+    mark(place_.k, p.kv_heads);
+    mark(place_.v, p.kv_heads);
+    mark(place_.o, p.q_heads);
+    const int most = layout == Layout::broadcast ? 6 : 1;
+    for (const std::vector<int>& buffer : uses) {
+      CHECK(*std::max_element(buffer.begin(), buffer.end()) <= most);
+      CHECK(buffer.front() == 0);
+      CHECK(buffer.back() == 0);
+    }
+  }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// `fa4 info`. The maps and the barriers come from the headers that the kernel is compiled with, the registers
+// from the assembler's report on the cubin that the library embeds.
+#include "info.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "asm/attention/name_table.h"
+#include "devices.h"
+#include "run.h"
+#include "table.h"
+
+namespace fa4 {
+extern const void* ptxas_log();  // generated: the text, zero-terminated
+}
+
+namespace fa4::cli {
+namespace {
+
+void print_devices(const std::string& driver) {
+  Table table({"device", "compute capability", ">SMs", ">memory", "runs the image", "driver library"});
+  const std::vector<ImageEntry> image = builtin_entries();
+  std::vector<std::string> notes;
+  const auto add = [&](const std::string& library) {
+    const GpuList gpus = list_gpus(library);
+    for (const support::Gpu::Properties& d : gpus.devices)
+      table.add({d.name, fmt::format("{}.{}", d.major, d.minor), std::to_string(d.sm_count),
+                 bytes_text(d.memory_bytes), image_runs_on(image, d) ? "yes" : "no", library});
+    if (!gpus.failure.empty()) notes.push_back(gpus.failure);
+    if (gpus.failure.empty() && gpus.devices.empty()) notes.push_back(library + " offers no device");
+  };
+  add("libcuda.so.1");
+  try {
+    add(driver.empty() ? find_simulator() : driver);
+  } catch (const DeviceError& error) {
+    notes.push_back(error.what());
+  }
+  fmt::print("{}{}", heading("Devices"), table.text());
+  for (const std::string& note : notes) fmt::print("  {}\n", note);
+}
+
+void print_image() {
+  fmt::print("{}  {}\n\n", heading("Image, embedded in libfa4"), describe_image(builtin_entries()));
+  Table table({"kernel", "target", ">threads", ">registers", ">stack", ">spills", ">shared memory"});
+  for (const AssembledKernel& k : parse_ptxas_log(static_cast<const char*>(ptxas_log())))
+    table.add({k.name, k.target, std::to_string(kThreads), std::to_string(k.registers),
+               fmt::format("{} B", k.stack_bytes),
+               fmt::format("{} B", k.spill_store_bytes + k.spill_load_bytes),
+               fmt::format("{} of {} B", kDynamicSharedBytes, kMaxSharedBytes)});
+  fmt::print("{}  Registers at launch; setmaxnreg then shares them out by role.\n", table.text());
+}
+
+void print_roles(const NameTable& names) {
+  Table table({"role", "warps", ">threads", ">registers", "job"});
+  const auto job = [](const std::string& role) -> const char* {
+    if (role.starts_with("softmax")) return "online softmax of a Q stage: S to P, one row a thread";
+    if (role == "correction") return "rescales O when a maximum has moved enough, normalises it, writes LSE";
+    if (role == "mma") return "issues both MMAs from one thread, owns TMEM";
+    if (role == "load") return "TMA loads of Q, K and V";
+    if (role == "store") return "TMA stores of O";
+    return "sleeps";
+  };
+  for (const NameRecord& r : names.record) {
+    if (r.kind != NameKind::role) continue;
+    const int registers = int(r.begin) < kCorrectionWarp ? kSoftmaxRegisters
+                          : int(r.begin) < kMmaWarp      ? kCorrectionRegisters
+                                                         : kOtherRegisters;
+    table.add({r.name,
+               r.begin + 1 == r.end ? std::to_string(r.begin) : fmt::format("{}-{}", r.begin, r.end - 1),
+               std::to_string((r.end - r.begin) * 32), std::to_string(registers), job(r.name)});
+  }
+  fmt::print("{}{}", heading("Roles of a CTA"), table.text());
+}
+
+void print_regions(const NameTable& names, NameKind kind, const char* title, const char* unit) {
+  std::vector<NameRecord> regions;
+  for (const NameRecord& r : names.record)
+    if (r.kind == kind) regions.push_back(r);
+  std::stable_sort(regions.begin(), regions.end(),
+                   [](const NameRecord& a, const NameRecord& b) { return a.begin < b.begin; });
+  Table table({"name", ">begin", ">end", fmt::format(">{}", unit)});
+  for (const NameRecord& r : regions)
+    table.add({r.name, std::to_string(r.begin), std::to_string(r.end), std::to_string(r.end - r.begin)});
+  fmt::print("{}{}", heading(title), table.text());
+}
+
+void print_barriers() {
+  Table table({"barrier", ">stages", "flavour", ">arrivals", "who signals", "who waits"});
+  Table meanings({"barrier", "a completed phase says"});
+  for (const BarrierRow& row : kBarriers) {
+    const char* flavour = row.flavour == BarrierFlavour::tma       ? "TMABar"
+                          : row.flavour == BarrierFlavour::tcgen05 ? "TCGen05Bar"
+                                                                   : "MBarrier";
+    const std::string arrivals = std::to_string(row.arrivals);
+    table.add({row.name, std::to_string(row.stages), flavour,
+               row.bytes ? fmt::format("{} + {} B", arrivals, row.bytes) : arrivals, row.signals, row.waits});
+    meanings.add({row.name, row.meaning});
+  }
+  fmt::print("{}{}\n{}", heading("Barriers (arrivals, and bytes, that complete a phase)"), table.text(),
+             meanings.text());
+}
+
+}  // namespace
+
+std::vector<AssembledKernel> parse_ptxas_log(const std::string& log) {
+  std::vector<AssembledKernel> kernels;
+  bool has_frame = true, has_registers = true;
+  const auto require_complete = [&] {
+    if (!has_frame || !has_registers)
+      throw std::runtime_error(
+          fmt::format("the assembler's report has no registers or stack frame for {}", kernels.back().name));
+  };
+  for (size_t at = 0; at < log.size();) {
+    const size_t end = std::min(log.find('\n', at), log.size());
+    const std::string text = log.substr(at, end - at);
+    at = end + 1;
+    char name[128], target[32];
+    if (std::sscanf(text.c_str(), "ptxas info : Compiling entry function '%127[^']' for '%31[^']'", name,
+                    target) == 2) {
+      require_complete();
+      kernels.push_back({name, target});
+      has_frame = has_registers = false;
+    } else if (!kernels.empty()) {
+      AssembledKernel& k = kernels.back();
+      if (std::sscanf(text.c_str(), " %d bytes stack frame, %d bytes spill stores, %d bytes spill loads",
+                      &k.stack_bytes, &k.spill_store_bytes, &k.spill_load_bytes) == 3)
+        has_frame = true;
+      if (std::sscanf(text.c_str(), "ptxas info : Used %d registers, used %d barriers", &k.registers,
+                      &k.named_barriers) >= 1)
+        has_registers = true;
+    }
+  }
+  if (kernels.empty()) throw std::runtime_error("the assembler's report names no kernel");
+  require_complete();
+  return kernels;
+}
+
+int info(const std::string& driver) {
+  static constexpr NameTable names = make_name_table();
+  try {
+    fmt::print("fa4 {}: FlashAttention-4 forward for NVIDIA Blackwell, head dimension {}, fp16 and bf16\n",
+               FA4_VERSION_TEXT, kHeadDim);
+    print_devices(driver);
+    print_image();
+    print_roles(names);
+    print_regions(names, NameKind::tmem, "TMEM map (columns of 128 lanes x 32 bits; P lies inside S)",
+                  "columns");
+    print_regions(names, NameKind::shared,
+                  "Shared-memory map (bytes from the start of dynamic shared memory)", "bytes");
+    print_barriers();
+  } catch (const std::runtime_error& error) {
+    std::fflush(stdout);
+    fmt::print(stderr, "fa4 info: {}\n", error.what());
+    return kDeviceFailed;
+  }
+  return kSuccess;
+}
+
+}  // namespace fa4::cli

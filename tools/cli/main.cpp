@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line: `fa4 run` and `fa4 info`.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <string>
+
+#include "info.h"
+#include "run.h"
+
+namespace {
+
+using namespace fa4::cli;
+
+// Options that give a shape, and options that give files: one kind or the other.
+constexpr const char* kShapeOptions[] = {"--batch", "--seq-q", "--seq-kv", "--heads", "--kv-heads", "--seed"};
+constexpr const char* kFileOptions[] = {"--q", "--k", "--v"};
+
+CLI::App* add_run(CLI::App& app, RunRequest& r) {
+  CLI::App* run = app.add_subcommand(
+      "run", "Run one attention problem and, with --check, compare it with double precision");
+  run->footer(
+      "Without arguments: B=1, Sq=Skv=1024, Hq=32, Hkv=8, D=128, fp16, on a supported GPU or else on the "
+      "simulated one.\n"
+      "Exit codes: 0 done, 1 the check failed, 2 the request was refused, 3 the device failed.");
+
+  const char* shape = "Shape and seeded inputs";
+  run->add_option("--batch", r.batch, "Batch entries")->capture_default_str()->group(shape);
+  run->add_option("--seq-q", r.seq_q, "Query positions")->capture_default_str()->group(shape);
+  run->add_option("--seq-kv", r.seq_kv, "Key positions; default: as --seq-q")->group(shape);
+  run->add_option("--heads", r.q_heads, "Query heads, a multiple of --kv-heads")
+      ->capture_default_str()
+      ->group(shape);
+  run->add_option("--kv-heads", r.kv_heads, "K/V heads")->capture_default_str()->group(shape);
+  run->add_option("--seed", r.seed, "Seed of the inputs")->capture_default_str()->group(shape);
+
+  const char* files = "Files in place of a shape";
+  run->add_option("--q", r.q_path,
+                  "Queries, .npy of rank 4: float16, bfloat16 as uint16, or float32 with --dtype")
+      ->group(files);
+  run->add_option("--k", r.k_path, "Keys, .npy")->group(files);
+  run->add_option("--v", r.v_path, "Values, .npy")->group(files);
+  run->add_option("--out", r.out_path, "Write O here, .npy of the inputs' type")->group("Outputs and layout");
+  run->add_option("--lse", r.lse_path,
+                  "Write the natural log-sum-exp here, .npy float32 (batch, heads, seq-q)")
+      ->group("Outputs and layout");
+  run->add_option_function<std::string>(
+         "--layout", [&r](const std::string& text) { r.bhsd = text == "bhsd"; },
+         "Order of the files' extents")
+      ->check(CLI::IsMember({"bshd", "bhsd"}))
+      ->default_str("bshd")
+      ->group("Outputs and layout");
+
+  run->add_flag("--causal", r.causal, "Query i sees keys j <= i + seq-kv - seq-q")->group("Problem");
+  run->add_option("--dtype", r.dtype, "fp16 or bf16; default: the files' type, or fp16")
+      ->check(CLI::IsMember({"fp16", "bf16"}))
+      ->group("Problem");
+  run->add_option("--scale", r.scale, "Softmax scale; default: 1 / sqrt(128)")->group("Problem");
+
+  run->add_option_function<std::string>(
+         "--device",
+         [&r](const std::string& text) {
+           r.device = text == "gpu"   ? DeviceKind::gpu
+                      : text == "sim" ? DeviceKind::sim
+                                      : DeviceKind::automatic;
+         },
+         "auto takes a supported GPU, else the simulated one")
+      ->check(CLI::IsMember({"auto", "gpu", "sim"}))
+      ->default_str("auto")
+      ->group("Device");
+  run->add_option("--driver", r.driver, "Driver library in place of libcuda.so.1 or libfa4sim.so")
+      ->group("Device");
+  run->add_option("--sms", r.sms, "SMs of the simulated GPU (148); an upper bound on CTAs on a real one")
+      ->check(CLI::Range(1, 65535))
+      ->group("Device");
+  run->add_option("--threads", r.threads,
+                  "Host threads of the simulation; default: all cores. Changes no result")
+      ->check(CLI::Range(1, 1024))
+      ->group("Device");
+  run->add_option("--scheduler", r.scheduler, "auto: LPT for causal problems, else linear")
+      ->check(CLI::IsMember({"auto", "linear", "lpt"}))
+      ->default_str("auto")
+      ->group("Device");
+
+  run->add_flag("--check", r.check, "Compare O and LSE with attention in double precision")->group("Check");
+  return run;
+}
+
+// "" or what is wrong with the combination of options.
+std::string contradiction(const CLI::App& run, const RunRequest& request) {
+  if (run.count("--scale") && request.scale == 0)
+    return "--scale is 0; leave it out for 1 / sqrt(128), or give a finite number other than 0";
+  std::string given_file, missing_file;
+  for (const char* file : kFileOptions) (run.count(file) ? given_file : missing_file) = file;
+  if (given_file.empty()) return "";
+  if (!missing_file.empty())
+    return given_file + " needs " + missing_file + ": Q, K and V all come from files, or none of them";
+  for (const char* shape : kShapeOptions)
+    if (run.count(shape))
+      return std::string(shape) + " is given beside --q, --k and --v, whose files have the shape";
+  return "";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("FlashAttention-4 forward for NVIDIA Blackwell, on a GPU or a simulated one", "fa4");
+  app.set_version_flag("--version", std::string("fa4 ") + FA4_VERSION_TEXT);
+  app.require_subcommand(1);
+  RunRequest request;
+  const CLI::App* run_command = add_run(app, request);
+  std::string driver;
+  CLI::App* info =
+      app.add_subcommand("info", "Devices, the image, and the kernel's roles, memory maps and barriers");
+  info->add_option("--driver", driver,
+                   "The simulated GPU's driver library in place of the one that is found");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kSuccess : kRefused;
+  }
+  if (info->parsed()) return fa4::cli::info(driver);
+  if (const std::string wrong = contradiction(*run_command, request); !wrong.empty()) {
+    std::cerr << "fa4 run: " << wrong << '\n';
+    return kRefused;
+  }
+  if (!run_command->count("--seq-kv")) request.seq_kv = request.seq_q;
+  return run(request);
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what the user gave, a shape or files, to a checked problem with packed inputs; and back to files.
+#pragma once
+
+#include "run.h"
+#include "support/compare.h"
+#include "support/placement.h"
+
+namespace fa4::cli {
+
+// The request cannot be run as it stands; what() names the field, its value and what would be accepted.
+struct Refusal : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Loaded {
+  support::Problem problem;
+  support::Inputs inputs;
+  std::string source;  // "seed 1" or the files' names
+};
+
+// Checks everything that can be known before a launch, reads or makes the inputs. Throws Refusal or NpyError.
+Loaded load(const RunRequest& request);
+
+// Writes the outputs that were asked for. Throws NpyError.
+void save(const RunRequest& request, const support::Problem& problem, const std::vector<uint16_t>& o,
+          const std::vector<float>& lse);
+
+// fa4_forward_params of the problem for a device that has not allocated yet: enough for fa4_supported and the
+// plan.
+fa4_forward_params dry_params(const support::Problem& problem, int64_t head_dim, bool bhsd,
+                              const std::string& scheduler);
+
+}  // namespace fa4::cli
