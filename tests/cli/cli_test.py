@@ -107,7 +107,7 @@ class Run(unittest.TestCase):
 
     def test_a_shape_with_check(self):
         text = run("--seq-q", 130, "--seq-kv", 200, "--heads", 4, "--kv-heads", 2, "--causal", "--check", "--sms", 3)
-        for part in ("fp16 causal B=1 Sq=130 Skv=200 Hq=4 Hkv=2 D=128", "3 SMs: asked for", "fa4_forward_f16_causal",
+        for part in ("fp16 causal B=1 Sq=130 Skv=200 Hq=4 Hkv=2 D=128", "3 SMs\n            asked for", "fa4_forward_f16_causal",
                      "LPT scheduler", "simulated on", "softmax 0", "correction", "max error", "worst at batch", "PASS"):
             self.assertIn(part, text)
         text = run("--dtype", "bf16", "--seq-q", 5, "--heads", 1, "--kv-heads", 1, "--scheduler", "lpt", "--scale", "-0.5", "--check")

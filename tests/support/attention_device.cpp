@@ -48,6 +48,16 @@ void AttentionDevice::configure(uint32_t sm_count) {
     throw AttentionError(FA4_ERROR_DRIVER, gpu_.simulator().last_error());
 }
 
+// The library's sentence, and the simulated GPU's report behind it.
+void AttentionDevice::fail(fa4_status status) {
+  std::string message = fa4_last_error();
+  if (status == FA4_ERROR_DRIVER && simulated()) {
+    message += '\n';
+    message += gpu_.simulator().last_error();
+  }
+  throw AttentionError(status, message);
+}
+
 fa4_context* AttentionDevice::context(uint32_t sm_count) {
   configure(sm_count);
   fa4_context*& context = contexts_[simulated() ? sm_count : 0];
@@ -57,7 +67,7 @@ fa4_context* AttentionDevice::context(uint32_t sm_count) {
     params.version = FA4_VERSION;
     params.driver_library = gpu_.library().c_str();
     const fa4_status status = fa4_create(&params, &context);
-    if (status != FA4_OK) throw AttentionError(status, fa4_last_error());
+    if (status != FA4_OK) fail(status);
   }
   return context;
 }
@@ -114,19 +124,14 @@ RunResult AttentionDevice::run(const Problem& problem, const Inputs& inputs, con
     fa4_context* fa4 = context(options.sm_count);
     uint64_t workspace_bytes = 0;
     fa4_status status = fa4_workspace_size(fa4, &params, &workspace_bytes);
-    if (status != FA4_OK) throw AttentionError(status, fa4_last_error());
+    if (status != FA4_OK) fail(status);
     DeviceBuffer workspace(gpu_, workspace_bytes);
     params.workspace = reinterpret_cast<void*>(workspace.address());
     params.workspace_size = workspace_bytes;
 
     gpu_.start_timer();
     status = fa4_forward(fa4, &params);
-    if (status != FA4_OK) {
-      std::string message = fa4_last_error();
-      if (status == FA4_ERROR_DRIVER && simulated())
-        message += "\n" + std::string(gpu_.simulator().last_error());
-      throw AttentionError(status, message);
-    }
+    if (status != FA4_OK) fail(status);
     result.seconds = gpu_.stop_timer();
     for (size_t i = 0; i < host.size(); ++i) {
       std::vector<uint16_t> after(host[i].size());
@@ -167,7 +172,7 @@ RunResult AttentionDevice::run(const Problem& problem, const Inputs& inputs, con
       const std::runtime_error& error) {  // a driver call of ours: the context may carry a kernel's fault
     std::string message = error.what();
     if (simulated() && *gpu_.simulator().last_error())
-      message += "\n" + std::string(gpu_.simulator().last_error());
+      message.append("\n").append(gpu_.simulator().last_error());
     drop_contexts();
     gpu_.reset();
     throw AttentionError(FA4_ERROR_DRIVER, message);

@@ -53,6 +53,7 @@ class AttentionDevice {
  private:
   void configure(uint32_t sm_count);
   void drop_contexts();
+  [[noreturn]] void fail(fa4_status status);
 
   Gpu gpu_;
   uint32_t host_threads_ = 0;

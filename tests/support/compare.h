@@ -28,7 +28,7 @@ Comparison compare_lse(const Problem& problem, const Reference& lse, const Refer
 
 // What the kernel may be off by: twice the error of the same-precision reference plus a small absolute term,
 // which covers problems so small that the reference is exact by luck: one rounding step of the dtype at 1 for
-// O (2^-10 for fp16, 2^-7 for bf16), and 2^-16 * max(1, largest |lse|) for the fp32 lse.
+// O (2^-10 for fp16, 2^-7 for bf16), and 2^-20 * max(1, largest |lse|) for the fp32 lse.
 struct Tolerance {
   double o = 0, lse = 0;
 };

@@ -188,11 +188,11 @@ int run_checked(const RunRequest& request) {
   const uint32_t sms = request.sms ? request.sms : device.simulated() ? 148 : uint32_t(properties.sm_count);
   line("problem", fmt::format("{}, scale {:.7g}, {}", support::describe(problem), problem.effective_scale(),
                               loaded.source));
-  line("device",
-       fmt::format("{}, {} SMs{}: {}", properties.name,
-                   device.simulated() ? sms : uint32_t(properties.sm_count),
-                   !device.simulated() && request.sms ? fmt::format(", at most {} CTAs", request.sms) : "",
-                   choice.reason));
+  std::string limit;
+  if (!device.simulated() && request.sms) limit = fmt::format(", at most {} CTAs", request.sms);
+  line("device", fmt::format("{}, {} SMs{}", properties.name,
+                             device.simulated() ? sms : uint32_t(properties.sm_count), limit));
+  line("", choice.reason);
   print_plan(loaded, request, device, sms);
   std::fflush(stdout);
 

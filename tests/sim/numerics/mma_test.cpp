@@ -2,9 +2,12 @@
 // The tensor-core step against three independent witnesses: results of a GPU, a second definition in double
 // precision, and, for every instruction set of this machine, the integer definition.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
+#include <stdexcept>
 #include <vector>
 
 #include "h200_fixture.h"
@@ -287,5 +290,22 @@ TEST_CASE("tensor core: an unsupported instruction set is refused", "[mma]") {
     } else {
       CHECK_THROWS_AS(mma_step(isa, s.step), std::invalid_argument);
     }
+  }
+}
+
+TEST_CASE("tensor core: shapes that no instruction has are refused", "[mma]") {
+  cases::Random random(6);
+  const Step good(MmaInput::f16, MmaInput::f16, 64, 8, 64, Kind::wide, random);
+  for (auto [m, n, pitch] : {std::array<uint32_t, 3>{32, 8, 64},
+                             {96, 8, 96},
+                             {64, 0, 64},
+                             {64, 12, 64},
+                             {64, 264, 64},
+                             {64, 8, 63}}) {
+    Step s = good;
+    s.step.m = m;
+    s.step.n = n;
+    s.step.d_pitch = pitch;
+    CHECK_THROWS_AS(mma_step(s.step), std::invalid_argument);
   }
 }

@@ -52,12 +52,12 @@ Pattern pattern_of(CUtensorMapSwizzle swizzle) {
   }
 }
 
-// What fills 16 bytes that lie outside the tensor.
+// What fills 16 bytes that lie outside the tensor: zeros, or the hardware's NaN, whose 16-bit halves are all 0x7ff7, so
+// that it is one in every floating-point type.
 std::array<std::byte, chunk> fill_of(const TensorMap& map) {
   std::array<std::byte, chunk> bytes{};
   if (map.fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) return bytes;
-  const uint32_t size = map.element_bytes();
-  for (uint32_t i = 0; i < chunk; ++i) bytes[i] = std::byte{uint8_t(i % size == size - 1 ? 0x7f : 0xff)};
+  for (uint32_t i = 0; i < chunk; ++i) bytes[i] = std::byte{uint8_t(i % 2 == 0 ? 0xf7 : 0x7f)};
   return bytes;
 }
 

@@ -654,7 +654,9 @@ Code Builder::build() {
   link_branches();
   find_blocks();
   find_joins();
+  find_undelivered_uses();
   allocate_rows();
+  guard_undelivered_uses();
   uint64_t threads = 1;
   const bool required = function_.required_threads[0] != 0;
   const uint32_t* limits = required ? function_.required_threads : function_.max_threads;

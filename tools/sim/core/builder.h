@@ -109,6 +109,8 @@ class Builder {
   void find_blocks();
   void find_joins();
   void allocate_rows();
+  void find_undelivered_uses();
+  void guard_undelivered_uses();
 
   const ptx::Module& module_;
   const ptx::Function& function_;
@@ -123,6 +125,7 @@ class Builder {
   std::vector<uint32_t> op_of_instruction_;
   std::vector<Block> blocks_;
   std::vector<uint32_t> block_of_op_;
+  std::vector<bool> guarded_;                          // by op: see delivery.cpp
   std::unordered_map<std::string, Symbol> symbols_;
   Virtual fixed_virtual(FixedRow::Kind low, uint32_t low_value, FixedRow::Kind high, uint32_t high_value,
                         uint32_t rows);
@@ -133,6 +136,9 @@ class Builder {
 const Op* branch(Warp& warp, const Op* op, Mask mask);
 const Op* branch_uniform(Warp& warp, const Op* op, Mask mask);
 const Op* exit_lanes(Warp& warp, const Op* op, Mask mask);
+// Delivery of tensor memory loads: the ops by which the builder knows where registers are in flight.
+const Op* tmem_load(Warp& warp, const Op* op, Mask mask);
+const Op* tmem_wait_load(Warp& warp, const Op* op, Mask mask);
 
 // How a base opcode is read.
 using Family = void (*)(Builder&, Modifiers&);

@@ -117,7 +117,7 @@ void schedule(Cta& cta, const Event& event) {
 const Op* box_load(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
-    const int lane = std::countr_zero(mask);
+    const int lane = first_lane(mask);
     Event event;
     event.kind = Event::Kind::box_load;
     const Box box = prepare_box(w, op, lane, event);
@@ -143,7 +143,7 @@ BulkGroups& groups(Warp& w, int lane) {
 const Op* box_store(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
-    const int lane = std::countr_zero(mask);
+    const int lane = first_lane(mask);
     Event event;
     event.kind = Event::Kind::box_store_read;
     const Box box = prepare_box(w, op, lane, event);
@@ -167,7 +167,7 @@ const Op* box_store(Warp& w, const Op* op, Mask mask) {
 const Op* bulk_load(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
-    const int lane = std::countr_zero(mask);
+    const int lane = first_lane(mask);
     Event event;
     event.kind = Event::Kind::bulk_load;
     event.cta = &cta;
@@ -197,7 +197,7 @@ const Op* bulk_load(Warp& w, const Op* op, Mask mask) {
 
 const Op* commit_group(Warp& w, const Op* op, Mask mask) {
   for (; mask; mask &= mask - 1) {
-    BulkGroups& g = groups(w, std::countr_zero(mask));
+    BulkGroups& g = groups(w, first_lane(mask));
     ++g.newest;
     if (g.newest - g.oldest >= BulkGroups::capacity) fault(w, op, Fault::Kind::illegal_instruction, "more than 64 bulk groups of one thread are pending");
   }
@@ -234,7 +234,7 @@ void wake_bulk_waiters(const Event& event) {
 bool bulk_groups_passed(const Warp& w, const Fragment& f) {
   if (w.bulk.empty()) return true;
   for (Mask m = f.mask; m; m &= m - 1) {
-    const BulkGroups& g = w.bulk[std::countr_zero(m)];
+    const BulkGroups& g = w.bulk[first_lane(m)];
     const uint64_t limit = g.newest > f.wait_value ? g.newest - f.wait_value : 0;
     for (uint64_t i = g.oldest; i < limit; ++i) {
       const size_t at = i % BulkGroups::capacity;

@@ -136,12 +136,12 @@ const Op* trap(Warp& w, const Op* op, Mask) {
 const Op* nothing(Warp&, const Op* op, Mask) { return op + 1; }
 
 const Op* sleep(Warp& w, const Op* op, Mask mask) {
-  w.time += w.rows[op->a].lane[std::countr_zero(mask)];
+  w.time += w.rows[op->a].lane[first_lane(mask)];
   return op + 1;
 }
 const Op* clock64(Warp& w, const Op* op, Mask mask) {
   for (; mask; mask &= mask - 1) {
-    const int i = std::countr_zero(mask);
+    const int i = first_lane(mask);
     w.rows[op->d].lane[i] = uint32_t(w.time);
     if (op->size == 8) w.rows[op->d + 1].lane[i] = uint32_t(w.time >> 32);
   }
@@ -159,7 +159,7 @@ void require_whole_warp(Warp& w, const Op* op, Mask mask) {
 // bar.sync, bar.arrive (mode 1). The barrier counts threads in units of warps.
 const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
   if (op->count) require_whole_warp(w, op, mask);
-  const int first = std::countr_zero(mask);
+  const int first = first_lane(mask);
   const uint32_t id = w.rows[op->a].lane[first];
   uint32_t threads = w.rows[op->b].lane[first];
   if (id >= 16) fault(w, op, Fault::Kind::illegal_instruction, "barrier " + std::to_string(id) + "; there are 16");
@@ -208,7 +208,7 @@ using WarpWide = void (*)(Warp&, const Op*, Mask members);
 template <WarpWide body>
 const Op* gather(Warp& w, const Op* op, Mask mask) {
   Fragment& f = w.fragment();
-  const Mask members = w.rows[op->c].lane[std::countr_zero(mask)] & w.alive;
+  const Mask members = w.rows[op->c].lane[first_lane(mask)] & w.alive;
   if (mask & ~members) {
     fault(w, op, Fault::Kind::illegal_instruction, "lanes " + hex(mask) + " execute it but its member mask is " + hex(members));
   }
@@ -236,9 +236,9 @@ const Op* gather(Warp& w, const Op* op, Mask mask) {
 void warp_barrier(Warp&, const Op*, Mask) {}
 
 void elect(Warp& w, const Op* op, Mask members) {
-  const int leader = std::countr_zero(members);
+  const int leader = first_lane(members);
   if (op->pd) w.predicates[op->pd] = (w.predicates[op->pd] & ~members) | 1u << leader;
-  for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[std::countr_zero(m)] = uint32_t(leader);
+  for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[first_lane(m)] = uint32_t(leader);
 }
 
 void vote(Warp& w, const Op* op, Mask members) {
@@ -249,7 +249,7 @@ void vote(Warp& w, const Op* op, Mask members) {
     case 1: result = p == members; break;              // all
     case 2: result = p == members || p == 0; break;    // uni
     default:                                           // ballot
-      for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[std::countr_zero(m)] = p;
+      for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[first_lane(m)] = p;
       return;
   }
   w.predicates[op->pd] = (w.predicates[op->pd] & ~members) | (result ? members : 0);
@@ -263,7 +263,7 @@ void shuffle(Warp& w, const Op* op, Mask members) {
   Row& d = w.rows[op->d];
   Mask valid = 0;
   for (Mask m = members; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+    const int lane = first_lane(m);
     const int segment = int(c.lane[lane] >> 8 & 31), clamp = int(c.lane[lane] & 31), offset = int(b.lane[lane] & 31);
     const int highest = (lane & segment) | (clamp & ~segment), lowest = lane & segment;
     int source = lane;
@@ -288,9 +288,9 @@ void shuffle(Warp& w, const Op* op, Mask members) {
 // redux.sync: mode 0 add, 1 min, 2 max (signed if size is 1), 3 and, 4 or, 5 xor
 void redux(Warp& w, const Op* op, Mask members) {
   const Row a = w.rows[op->a];
-  uint32_t r = a.lane[std::countr_zero(members)];
+  uint32_t r = a.lane[first_lane(members)];
   for (Mask m = members & (members - 1); m; m &= m - 1) {
-    const uint32_t x = a.lane[std::countr_zero(m)];
+    const uint32_t x = a.lane[first_lane(m)];
     switch (op->mode) {
       case 0: r += x; break;
       case 1: r = op->size ? uint32_t(std::min(int32_t(r), int32_t(x))) : std::min(r, x); break;
@@ -300,11 +300,11 @@ void redux(Warp& w, const Op* op, Mask members) {
       default: r ^= x; break;
     }
   }
-  for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[std::countr_zero(m)] = r;
+  for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[first_lane(m)] = r;
 }
 
 const Op* activemask(Warp& w, const Op* op, Mask mask) {
-  for (Mask m = mask; m; m &= m - 1) w.rows[op->d].lane[std::countr_zero(m)] = mask;
+  for (Mask m = mask; m; m &= m - 1) w.rows[op->d].lane[first_lane(m)] = mask;
   return op + 1;
 }
 

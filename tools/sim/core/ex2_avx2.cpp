@@ -6,7 +6,7 @@
 namespace fa4::sim {
 
 void ex2_approx_ftz_avx2(const float* x, float* y) {
-  ex2_ftz_warp(x, y);
+  ex2_ftz_warp<ScalarFetch>(x, y);
 }
 
 }  // namespace fa4::sim

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int warp_lanes = 32;
 
-// ex2_segments as two 32-bit words each, which gather instructions fetch.
+// ex2_segments as two 32-bit words each.
 struct Ex2Words {
   uint32_t constant[64];        // c0
   uint32_t slope_and_bend[64];  // c1 << 16 | c2
@@ -48,10 +48,18 @@ inline uint32_t ex2_square(uint32_t x) {
   return sum;
 }
 
+// out[i] = table[index[i]]: the fetch of an instruction set that has nothing better.
+struct ScalarFetch {
+  static void fetch(const uint32_t (&table)[64], const uint32_t* index, uint32_t* out) {
+    for (int i = 0; i < warp_lanes; ++i) out[i] = table[index[i]];
+  }
+};
+
+template <class Table>
 inline void ex2_ftz_warp(const float* x, float* y) {
   constexpr uint32_t fraction_mask = (1u << 23) - 1, infinity = 0x7F80'0000;
   int32_t exponent[warp_lanes];  // n
-  int32_t segment[warp_lanes];   // the six leading bits of f
+  uint32_t segment[warp_lanes];  // the six leading bits of f
   uint32_t offset[warp_lanes];   // the 17 others
   uint32_t square[warp_lanes];
   uint32_t significand[warp_lanes];  // 2^f * 2^23
@@ -71,16 +79,19 @@ inline void ex2_ftz_warp(const float* x, float* y) {
     const int32_t negated = complement ? -integer - 1 : -integer;
     exponent[i] = negative ? negated : integer;
     const uint32_t fraction = (complement ? ~fixed : fixed) & fraction_mask;
-    segment[i] = static_cast<int32_t>(fraction >> 17);
+    segment[i] = fraction >> 17;
     offset[i] = fraction & 0x1'FFFF;
     square[i] = ex2_square(offset[i]);
   }
 
+  uint32_t constant[warp_lanes], slope_and_bend[warp_lanes];
+  Table::fetch(segment_words.constant, segment, constant);
+  Table::fetch(segment_words.slope_and_bend, segment, slope_and_bend);
+
   for (int i = 0; i < warp_lanes; ++i) {
     // c0 * 2^13 + c1 * x + c2 * square + 6114, shifted right by 15, in 32 bits: the bits of c0 above the
     // point come last, and c1 * x, the one product that is too wide, is 2 * (c1 * (x / 2)) and the rest.
-    const uint32_t c0 = segment_words.constant[segment[i]], words = segment_words.slope_and_bend[segment[i]];
-    const uint32_t c1 = words >> 16, c2 = words & 0xFFFF;
+    const uint32_t c0 = constant[i], c1 = slope_and_bend[i] >> 16, c2 = slope_and_bend[i] & 0xFFFF;
     const uint32_t odd = c1 & (0u - (offset[i] & 1));
     const uint32_t small = odd + c2 * square[i] + ((c0 & 3) << 13) + ex2_rounding;
     significand[i] = (c0 >> 2) + ((c1 * (offset[i] >> 1) + (small >> 1)) >> 14);

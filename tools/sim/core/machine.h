@@ -132,7 +132,7 @@ struct MmaWork {
   uint64_t a_descriptor = 0, b_descriptor = 0;
   uint32_t d_column = 0, a_column = 0, instruction = 0;
   bool a_in_tmem = false, accumulate = false;
-  bool busy = false;
+  uint64_t invalidations = 0;  // Cta::shared_invalidations at issue
 };
 
 // What a launch has in common for all its CTAs.
@@ -169,6 +169,7 @@ struct Cta {
   uint32_t dynamic_shared = 0;      // address of the first dynamic byte
   std::vector<std::byte> shared;    // indexed by shared::cta address
   std::vector<uint64_t> shared_valid;        // one bit a byte: written and not in flight
+  uint64_t shared_invalidations = 0;         // how often bytes became invalid
   std::vector<uint16_t> mbarrier_at;         // [address / 8]: index + 1 into mbarriers
   std::vector<MBarrier> mbarriers;
   CtaBarrier barriers[16];

@@ -94,7 +94,7 @@ void check(Warp& w, const Op* op, const std::string& error) {
 const Op* init(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
-    const int lane = std::countr_zero(mask);
+    const int lane = first_lane(mask);
     const uint64_t address = address_of(w, op, lane);
     const uint32_t count = w.rows[op->b].lane[lane];
     if (address % 8 != 0) fault(w, op, Fault::Kind::misaligned_address, "an mbarrier is 8-byte aligned");
@@ -117,7 +117,7 @@ const Op* init(Warp& w, const Op* op, Mask mask) {
 }
 
 const Op* inval(Warp& w, const Op* op, Mask mask) {
-  for (; mask; mask &= mask - 1) require(w, op, std::countr_zero(mask)).live = false;
+  for (; mask; mask &= mask - 1) require(w, op, first_lane(mask)).live = false;
   return op + 1;
 }
 
@@ -128,7 +128,7 @@ uint64_t state_of(const MBarrier& b) { return uint64_t(uint32_t(b.pending)) << 3
 const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (Mask m = mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+    const int lane = first_lane(m);
     MBarrier& barrier = require(w, op, lane);
     const uint64_t state = state_of(barrier);
     const uint32_t operand = w.rows[op->b].lane[lane];
@@ -151,7 +151,7 @@ const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
 
 const Op* expect_lanes(Warp& w, const Op* op, Mask mask) {
   for (; mask; mask &= mask - 1) {
-    const int lane = std::countr_zero(mask);
+    const int lane = first_lane(mask);
     MBarrier& barrier = require(w, op, lane);
     const uint32_t bytes = w.rows[op->b].lane[lane];
     check(w, op, op->size == 0 ? expect_tx(*w.cta, barrier, bytes) : complete_tx(*w.cta, barrier, bytes, w.time));
@@ -164,7 +164,7 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
   Mask passed = 0;
   uint32_t address = 0, value = 0;
   for (Mask m = mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+    const int lane = first_lane(m);
     const MBarrier& barrier = require(w, op, lane);
     address = barrier.address;
     value = w.rows[op->b].lane[lane];
@@ -199,7 +199,7 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
 
 const Op* pending_count(Warp& w, const Op* op, Mask mask) {
   for (; mask; mask &= mask - 1) {
-    const int lane = std::countr_zero(mask);
+    const int lane = first_lane(mask);
     w.rows[op->d].lane[lane] = w.rows[op->a + 1].lane[lane];
   }
   return op + 1;

@@ -95,14 +95,14 @@ const Op* load(Warp& w, const Op* op, Mask mask) {
   const bool wide = op->mode & 1, is_signed = op->mode & 2;
   uint64_t addresses[kLanes];
   for (Mask m = mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+    const int lane = first_lane(m);
     addresses[lane] = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
     if (!wide) addresses[lane] = uint32_t(addresses[lane]);
   }
   const uint16_t* rows = w.code->aux.data() + op->aux;
   const uint32_t words = op->aux_count / op->count;
   for (Mask m = mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+    const int lane = first_lane(m);
     const std::byte* at = locate(w, op, lane, addresses[lane], bytes, false);
     for (uint32_t e = 0; e < op->count; ++e) {
       uint64_t value[2] = {};
@@ -132,7 +132,7 @@ const Op* load_param(Warp& w, const Op* op, Mask mask) {
     }
     for (uint32_t word = 0; word < words; ++word) {
       for (Mask m = mask; m; m &= m - 1) {
-        w.rows[rows[e * words + word]].lane[std::countr_zero(m)] = uint32_t(value[word / 2] >> (32 * (word % 2)));
+        w.rows[rows[e * words + word]].lane[first_lane(m)] = uint32_t(value[word / 2] >> (32 * (word % 2)));
       }
     }
   }
@@ -145,7 +145,7 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
   const uint16_t* rows = w.code->aux.data() + op->aux;
   const uint32_t words = op->aux_count / op->count;
   for (Mask m = mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+    const int lane = first_lane(m);
     uint64_t address = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
     if (!wide) address = uint32_t(address);
     std::byte* at = locate(w, op, lane, address, bytes, true);
@@ -185,7 +185,7 @@ const Op* atomic(Warp& w, const Op* op, Mask mask) {
   const auto kind = Atomic(op->mode >> 2);
   const uint32_t rows = op->size / 4;
   for (Mask m = mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+    const int lane = first_lane(m);
     uint64_t address = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
     if (!wide) address = uint32_t(address);
     locate(w, op, lane, address, op->size, false);
@@ -205,7 +205,7 @@ const Op* atomic(Warp& w, const Op* op, Mask mask) {
 
 const Op* add_window(Warp& w, const Op* op, Mask mask) {
   for (Mask m = mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+    const int lane = first_lane(m);
     const uint64_t v = lane_value(w.rows + op->a, lane, 2) + uint64_t(op->imm);
     w.rows[op->d].lane[lane] = uint32_t(v);
     w.rows[op->d + 1].lane[lane] = uint32_t(v >> 32);

@@ -21,9 +21,20 @@ Kernel kernel_for(Isa isa) {
   return mma_step_portable;
 }
 
+void check_shape(const MmaStep& step) {
+  if ((step.m == 64 || step.m == 128) && step.n >= 8 && step.n <= 256 && step.n % 8 == 0 &&
+      step.d_pitch >= step.m) {
+    return;
+  }
+  throw std::invalid_argument("mma_step: m = " + std::to_string(step.m) + ", n = " + std::to_string(step.n) +
+                              ", d_pitch = " + std::to_string(step.d_pitch) +
+                              "; m is 64 or 128, n a multiple of 8 from 8 to 256, d_pitch at least m");
+}
+
 }  // namespace
 
 void mma_step(const MmaStep& step) {
+  check_shape(step);
   static const Kernel kernel = kernel_for(widest_isa());
   kernel(step);
 }
@@ -33,6 +44,7 @@ void mma_step(Isa isa, const MmaStep& step) {
     throw std::invalid_argument(std::string("mma_step: this CPU or build has no ") + isa_name(isa) +
                                 " kernels; isa_supported() tells which it has");
   }
+  check_shape(step);
   kernel_for(isa)(step);
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "../ptx/module.h"
@@ -14,6 +15,7 @@ namespace fa4::sim {
 constexpr int kLanes = 32;
 using Mask = uint32_t;  // one bit a lane
 constexpr Mask kAllLanes = 0xFFFFFFFFu;
+inline int first_lane(Mask mask) { return __builtin_ctz(mask); }  // mask must not be empty
 
 struct alignas(64) Row {
   uint32_t lane[kLanes];
@@ -57,6 +59,13 @@ struct FixedRow {
   uint16_t row;
 };
 
+// An op that may meet a register which tcgen05.ld has not delivered yet: what it does once that is checked.
+struct DeliveryCheck {
+  Handler run;
+  bool move;                              // copies registers, which is allowed: the copy is undelivered as well
+  std::vector<uint16_t> sources, destinations;
+};
+
 // The executable form of one entry.
 struct Code {
   std::string name;
@@ -65,6 +74,7 @@ struct Code {
   std::vector<ptx::Location> locations;   // one an op
   std::vector<uint32_t> instruction;      // one an op: index into the function's instructions
   std::vector<FixedRow> fixed;
+  std::unordered_map<uint32_t, DeliveryCheck> delivery;  // by op; empty when wait::ld stands before every use
   uint32_t rows = 0;                      // register file of a warp
   uint32_t predicates = 1;                // [0] is the constant true
   uint32_t static_shared_bytes = 0;

@@ -10,6 +10,7 @@
 namespace fa4::sim {
 
 void set_shared_valid(Cta& cta, uint32_t address, uint32_t bytes, bool valid) {
+  cta.shared_invalidations += !valid;
   for (uint32_t at = address; at < address + bytes;) {
     const uint32_t bit = at % 64, count = std::min(64 - bit, address + bytes - at);
     const uint64_t mask = (count == 64 ? ~0ull : (1ull << count) - 1) << bit;

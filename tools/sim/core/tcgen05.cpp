@@ -25,9 +25,9 @@ void require_whole_warp(Warp& w, const Op* op, Mask mask) {
 }
 
 uint32_t uniform(Warp& w, const Op* op, uint16_t row, Mask mask, const char* what) {
-  const uint32_t first = w.rows[row].lane[std::countr_zero(mask)];
+  const uint32_t first = w.rows[row].lane[first_lane(mask)];
   for (Mask m = mask; m; m &= m - 1) {
-    if (w.rows[row].lane[std::countr_zero(m)] != first) fault(w, op, Fault::Kind::illegal_instruction, std::string(what) + " differs between the lanes of the warp");
+    if (w.rows[row].lane[first_lane(m)] != first) fault(w, op, Fault::Kind::illegal_instruction, std::string(what) + " differs between the lanes of the warp");
   }
   return first;
 }
@@ -149,7 +149,9 @@ void count(Warp& w, const Window& v, uint32_t kind, uint32_t registers) {
   w.cta->trace(e);
 }
 
-const Op* load(Warp& w, const Op* op, Mask mask) {
+}  // namespace
+
+const Op* tmem_load(Warp& w, const Op* op, Mask mask) {
   const Window v = window(w, op, mask);
   const auto shape = TmemShape(op->mode);
   TensorMemory& tmem = w.cta->tmem;
@@ -166,7 +168,7 @@ const Op* load(Warp& w, const Op* op, Mask mask) {
       continue;
     }
     for (Mask m = mask; m; m &= m - 1) {
-      const uint32_t t = uint32_t(std::countr_zero(m));
+      const uint32_t t = uint32_t(first_lane(m));
       const Cell at = cell(shape, t, r);
       w.rows[rows[r]].lane[t] = tmem.cells->word[v.column + at.column][base + at.lane];
     }
@@ -178,6 +180,8 @@ const Op* load(Warp& w, const Op* op, Mask mask) {
   count(w, v, FA4SIM_EVENT_TMEM_LOAD, op->aux_count);
   return op + 1;
 }
+
+namespace {
 
 const Op* store(Warp& w, const Op* op, Mask mask) {
   const Window v = window(w, op, mask);
@@ -198,7 +202,7 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
       continue;
     }
     for (Mask m = mask; m; m &= m - 1) {
-      const uint32_t t = uint32_t(std::countr_zero(m));
+      const uint32_t t = uint32_t(first_lane(m));
       const Cell at = cell(shape, t, r);
       tmem.cells->word[v.column + at.column][base + at.lane] = w.rows[rows[r]].lane[t];
     }
@@ -207,7 +211,9 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
   return op + 1;
 }
 
-const Op* wait_load(Warp& w, const Op* op, Mask mask) {
+}  // namespace
+
+const Op* tmem_wait_load(Warp& w, const Op* op, Mask mask) {
   require_whole_warp(w, op, mask);
   if (w.any_undelivered) {
     std::fill(w.undelivered.begin(), w.undelivered.end(), uint8_t(0));
@@ -215,6 +221,8 @@ const Op* wait_load(Warp& w, const Op* op, Mask mask) {
   }
   return op + 1;
 }
+
+namespace {
 
 const Op* wait_store(Warp& w, const Op* op, Mask mask) {
   require_whole_warp(w, op, mask);
@@ -276,7 +284,7 @@ void build_access(Builder& b, Modifiers& m, bool is_load) {
   }
   const Virtual address = b.address_value(at);
   if (b.rows(address) != 1) b.refuse("a TMEM address has 32 bits");
-  Op& op = b.emit(is_load ? load : store);
+  Op& op = b.emit(is_load ? tmem_load : store);
   op.mode = uint8_t(shapes[shape].second);
   op.cycles = uint8_t(16 + registers);
   b.use(Field::a, address);
@@ -298,7 +306,7 @@ void build_tcgen05(Builder& b, Modifiers& m) {
   }
   if (m.take("wait::ld")) {
     take_sync_aligned(b, m);
-    b.emit(wait_load);
+    b.emit(tmem_wait_load);
     return;
   }
   if (m.take("wait::st")) {

@@ -19,7 +19,22 @@ std::string decode_descriptor(uint64_t bits, MatrixDescriptor* descriptor);
 
 // Shared address of the 16-byte chunk that holds element (mn, k) of a 16-bit operand, swizzle applied. K-major: the
 // chunk runs along k (k a multiple of 8); MN-major: along mn (mn a multiple of 8).
-uint32_t chunk_address(const MatrixDescriptor& descriptor, bool mn_major, uint32_t mn, uint32_t k);
+inline uint32_t chunk_address(const MatrixDescriptor& d, bool mn_major, uint32_t mn, uint32_t k) {
+  const uint32_t atom = 1u << d.swizzle_shift;
+  uint32_t address;
+  if (!mn_major) {
+    address = d.start + (mn >> 3) * d.stride + ((mn & 7) << d.swizzle_shift);
+    address += atom == 16 ? (k >> 3) * d.leading : k * 2;
+  } else if (atom == 16) {
+    address = d.start + (mn >> 3) * d.stride + (k & 7) * 16 + (k >> 3) * d.leading;
+  } else {
+    const uint32_t row_shift = d.swizzle_shift - 1;  // log2 of the atom row's elements
+    address = d.start + (mn & ((1u << row_shift) - 1)) * 2 + (mn >> row_shift) * d.leading +
+              ((k & 7) << d.swizzle_shift) + (k >> 3) * d.stride;
+  }
+  const uint32_t period = atom / 16 - 1;
+  return address ^ (address >> 7 & period) << 4;
+}
 
 void land_mma(const Event& event);
 void land_commit(const Event& event);

@@ -63,18 +63,21 @@ void each_chunk(const MatrixDescriptor& d, bool mn_major, uint32_t rows, F f) {
   }
 }
 
+// "" if every byte of the operand is there to be read.
 std::string operand_problem(const Cta& cta, const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
-  std::string problem;
+  const uint64_t* const valid = cta.shared_valid.data();
+  const uint32_t end = cta.shared_end;
+  uint32_t bad = 0, bad_mn = 0, bad_k = 0;
   each_chunk(d, mn_major, rows, [&](uint32_t mn, uint32_t k, uint32_t address) {
-    if (!problem.empty()) return;
-    if (address < kSharedBase || address + 16 > cta.shared_end) {
-      problem = outside_shared(cta, address, 16);
-    } else if ((cta.shared_valid[address / 64] >> (address % 64) & 0xFFFF) != 0xFFFF) {
-      problem = "element (" + std::to_string(mn) + ", " + std::to_string(k) + ") lies in " + shared_name(cta, address) +
-                ", which nobody has written or a copy in flight will write";
-    }
+    const bool inside = address >= kSharedBase && address + 16 <= end;
+    if (inside && (valid[address / 64] >> (address % 64) & 0xFFFF) == 0xFFFF) return;
+    if (!bad) bad = address + 1, bad_mn = mn, bad_k = k;
   });
-  return problem;
+  if (!bad) return {};
+  const std::string outside = outside_shared(cta, bad - 1, 16);
+  if (!outside.empty()) return outside;
+  return "element (" + std::to_string(bad_mn) + ", " + std::to_string(bad_k) + ") lies in " + shared_name(cta, bad - 1) +
+         ", which nobody has written or a copy in flight will write";
 }
 
 // 8 x 8 elements of 16 bits: rows at from[i * from_pitch], columns to to[j * to_pitch].
@@ -146,7 +149,7 @@ std::string tmem_range_problem(const Cta& cta, uint32_t column, uint32_t columns
 const Op* mma(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
-    const int lane = std::countr_zero(mask);
+    const int lane = first_lane(mask);
     const auto word = [&](uint16_t row) { return w.rows[row].lane[lane]; };
     const auto wide = [&](uint16_t row) { return uint64_t(word(row)) | uint64_t(word(uint16_t(row + 1))) << 32; };
     const auto refuse = [&](Fault::Kind kind, const std::string& message) { fault(w, op, kind, message); };
@@ -161,6 +164,7 @@ const Op* mma(Warp& w, const Op* op, Mask mask) {
     }
     MmaWork& work = cta.mmas[slot];
     work = {};
+    work.invalidations = cta.shared_invalidations;
     work.instruction = word(aux[0]);
     for (uint32_t i = 1; i < op->aux_count; ++i) {
       if (word(aux[i])) refuse(Fault::Kind::illegal_instruction, "disabled output lanes are not supported");
@@ -246,7 +250,7 @@ const Op* mma(Warp& w, const Op* op, Mask mask) {
 const Op* commit(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
-    const int lane = std::countr_zero(mask);
+    const int lane = first_lane(mask);
     const Row* a = w.rows + op->a;
     const uint64_t address = own_shared((op->mode & 1 ? uint64_t(a[0].lane[lane]) | uint64_t(a[1].lane[lane]) << 32 : a[0].lane[lane]) + uint64_t(op->imm));
     if (!find_mbarrier(cta, address)) fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(cta, uint32_t(address)));
@@ -293,22 +297,6 @@ std::string decode_descriptor(uint64_t bits, MatrixDescriptor* d) {
   return {};
 }
 
-uint32_t chunk_address(const MatrixDescriptor& d, bool mn_major, uint32_t mn, uint32_t k) {
-  const uint32_t atom = 1u << d.swizzle_shift;  // bytes of a row of the swizzle atom
-  uint32_t address;
-  if (!mn_major) {
-    address = d.start + (mn >> 3) * d.stride + (mn & 7) * atom;
-    address += atom == 16 ? (k >> 3) * d.leading : k * 2;
-  } else if (atom == 16) {
-    address = d.start + (mn >> 3) * d.stride + (k & 7) * 16 + (k >> 3) * d.leading;
-  } else {
-    const uint32_t row = atom / 2;  // elements
-    address = d.start + (mn % row) * 2 + (mn / row) * d.leading + (k & 7) * atom + (k >> 3) * d.stride;
-  }
-  const uint32_t period = atom / 16 - 1;
-  return address ^ (address >> 7 & period) << 4;
-}
-
 void land_mma(const Event& event) {
   Cta& cta = *event.cta;
   const MmaWork work = cta.mmas[event.slot];
@@ -319,6 +307,7 @@ void land_mma(const Event& event) {
   TensorMemory& tmem = cta.tmem;
   const Mask used = lanes_used(shape.m);
   const auto check = [&](const char* name, const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
+    if (work.invalidations == cta.shared_invalidations) return;  // what was there at issue still is
     const std::string e = operand_problem(cta, d, mn_major, rows);
     if (!e.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, std::string(name) + " was overwritten while the MMA was in flight: " + e);
   };

@@ -125,6 +125,7 @@ void Group::start(Cta& cta, int64_t id) {
     const uint32_t lanes = std::min(cta.threads - i * kLanes, uint32_t(kLanes));
     w.alive = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
     w.registers = code.launch_registers;
+    if (!code.delivery.empty()) w.undelivered.assign(code.rows, 0);
     w.local.assign(size_t(code.local_bytes) * kLanes, std::byte{0});
     Fragment f;
     f.pc = code.ops.data();
