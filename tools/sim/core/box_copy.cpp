@@ -94,7 +94,8 @@ class Window {
 
 // Everything about one copy that does not change from row to row.
 struct Plan {
-  uint32_t pitch;                   // bytes of a row
+  uint32_t row;                     // bytes of a row
+  uint32_t pitch;                   // bytes from row to row in shared memory
   uint32_t valid_begin, valid_end;  // bytes of a row that lie in the tensor
   uint64_t base = 0;                // device address of byte valid_begin of a row at offset 0 along all axes
   bool outside = false;             // no element of the box lies in the tensor
@@ -111,9 +112,9 @@ std::string check(const TensorMap& map, std::span<const int32_t> coordinates, si
   if (map.swizzle > CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B)
     return "tensor map with swizzle " + std::to_string(map.swizzle) +
            ": only NONE, 32B, 64B, 128B and 128B_ATOM_32B (0 to 4) are simulated";
-  if (map.element_bytes() == 0)
-    return "tensor map of packed data type " + std::to_string(map.type) +
-           ": only types of 1, 2, 4 and 8 bytes are simulated";
+  if (map.type > CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ)
+    return "tensor map of data type " + std::to_string(map.type) +
+           ", which rounds or unpacks: only types that are copied as they are (0 to 10) are simulated";
   const int64_t inner = int64_t{coordinates[0]} * map.element_bytes();
   if (inner % chunk != 0)
     return "coordinate 0 is " + std::to_string(coordinates[0]) + " elements of " +
@@ -121,7 +122,7 @@ std::string check(const TensorMap& map, std::span<const int32_t> coordinates, si
   if (shared_address % 128 != 0)
     return "shared address " + hex(shared_address) + " of a box: must be a multiple of 128";
   // A swizzle permutes chunks within their 128-byte line, so the last line counts in full.
-  const uint64_t bytes = map.box_bytes();
+  const uint64_t bytes = map.shared_bytes();
   const uint64_t end =
       shared_address + (map.swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? bytes : (bytes + 127) / 128 * 128);
   if (end > shared_bytes)
@@ -136,7 +137,8 @@ Plan plan_of(const TensorMap& map, std::span<const int32_t> coordinates) {
   const int64_t box = map.box_elements(0);
   const int64_t extent = static_cast<int64_t>(map.extents[0]);
   const int64_t c0 = coordinates[0];
-  plan.pitch = static_cast<uint32_t>(box * size);
+  plan.row = static_cast<uint32_t>(box * size);
+  plan.pitch = map.row_pitch();
   plan.valid_begin = static_cast<uint32_t>(std::clamp<int64_t>(-c0, 0, box) * size);
   plan.valid_end = static_cast<uint32_t>(std::clamp<int64_t>(extent - c0, 0, box) * size);
   plan.outside = plan.valid_begin >= plan.valid_end;
@@ -227,7 +229,7 @@ std::string load_box(const TensorMap& map, const GlobalMemory& memory, std::span
 
   auto outside = [&](uint32_t row) {
     const uint32_t address = shared_address + row * pitch;
-    for (uint32_t at = 0; at < pitch; at += chunk)
+    for (uint32_t at = 0; at < plan.row; at += chunk)
       std::memcpy(image + plan.pattern(address + at), fill.data(), chunk);
   };
   auto inside = [&](uint32_t row, uint64_t source) -> std::string {
@@ -241,7 +243,7 @@ std::string load_box(const TensorMap& map, const GlobalMemory& memory, std::span
       for (uint32_t at = 0; at < 128; at += chunk) std::memcpy(line + (at ^ flip), from + at, chunk);
       return {};
     }
-    for (uint32_t at = 0; at < pitch; at += chunk) {
+    for (uint32_t at = 0; at < plan.row; at += chunk) {
       std::byte* to = image + plan.pattern(address + at);
       if (at >= begin && at + chunk <= end) {
         std::memcpy(to, from + (at - begin), chunk);
@@ -260,8 +262,13 @@ std::string store_box(const TensorMap& map, const GlobalMemory& memory, std::spa
                       std::span<const std::byte> shared, uint32_t shared_address) {
   if (std::string fault = check(map, coordinates, shared.size(), shared_address); !fault.empty())
     return fault;
+  for (size_t d = 0; d < coordinates.size(); ++d)
+    if (coordinates[d] < 0)
+      return "box store with coordinate " + std::to_string(d) + " = " + std::to_string(coordinates[d]) +
+             ": a store may reach beyond the tensor's end but not begin before its start";
   const Plan plan = plan_of(map, coordinates);
-  const uint32_t begin = plan.valid_begin, end = plan.valid_end;
+  // Rows are written in whole chunks: where the tensor ends within one, the bytes behind its end are written as well.
+  const uint32_t begin = plan.valid_begin, end = (plan.valid_end + chunk - 1) / chunk * chunk;
   const std::byte* const image = shared.data();
   Window window(memory);
 
@@ -270,17 +277,8 @@ std::string store_box(const TensorMap& map, const GlobalMemory& memory, std::spa
     if (to == nullptr) [[unlikely]]
       return unreachable("box store to", memory, target, end - begin);
     const uint32_t address = shared_address + row * plan.pitch;
-    for (uint32_t at = begin; at < end;) {
-      const uint32_t offset = at % chunk;
-      const uint32_t bytes = std::min(chunk - offset, end - at);
-      const std::byte* from = image + plan.pattern(address + at - offset) + offset;
-      if (bytes == chunk)
-        std::memcpy(to, from, chunk);
-      else
-        std::memcpy(to, from, bytes);
-      to += bytes;
-      at += bytes;
-    }
+    for (uint32_t at = begin; at < end; at += chunk, to += chunk)
+      std::memcpy(to, image + plan.pattern(address + at), chunk);
     return {};
   };
   return for_each_row(plan, inside, [](uint32_t) {});

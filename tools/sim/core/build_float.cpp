@@ -77,10 +77,9 @@ void float_only(Builder& b, Modifiers& m) {
 }
 
 void ex2(Builder& b, Modifiers& m) {
-  if (!m.take("approx") || !m.take("ftz") || m.type() != Type::f32) {
-    b.refuse("of the ex2 forms only ex2.approx.ftz.f32 is known bit for bit");
-  }
-  emit(b, ex2_approx_ftz_f32, Type::f32, 1, Type::f32);
+  const bool approx = m.take("approx"), ftz = m.take("ftz");
+  if (!approx || m.type() != Type::f32) b.refuse("of the ex2 forms ex2.approx{.ftz}.f32 are known bit for bit");
+  emit(b, ftz ? ex2_approx_ftz_f32 : LaneCode::ex2_approx_f32, Type::f32, 1, Type::f32);
   b.newest().cycles = 8;
 }
 

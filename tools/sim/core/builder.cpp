@@ -86,14 +86,7 @@ Builder::Builder(const ptx::Module& module, const ptx::Function& function) : mod
 
 void Builder::refuse(const std::string& message) const {
   const auto& at = instruction_ ? instruction_->location : function_.location;
-  std::string_view text = module_.text;
-  size_t begin = 0;
-  for (uint32_t line = 1; line < at.line && begin < text.size(); ++line) {
-    const size_t next = text.find('\n', begin);
-    if (next == std::string_view::npos) break;
-    begin = next + 1;
-  }
-  throw ptx::Error(at.line, at.column, message, text.substr(begin, text.find('\n', begin) - begin));
+  throw ptx::Error(at.line, at.column, message, ptx::line_text(module_, at.line));
 }
 
 const Operand& Builder::operand(size_t index) const {

@@ -581,11 +581,12 @@ const Op* round_to_integral(Warp& w, const Op* op, Mask mask) {
   return op + 1;
 }
 
+template <void (*function)(const float*, float*)>
 const Op* exponential(Warp& w, const Op* op, Mask mask) {
   alignas(64) float y[kLanes];
   const Row* a = w.rows + op->a;
   Row* d = w.rows + op->d;
-  ex2_approx_ftz(reinterpret_cast<const float*>(a->lane), y);
+  function(reinterpret_cast<const float*>(a->lane), y);
   each_lane(mask, [=, &y](int i) { d->lane[i] = __builtin_bit_cast(uint32_t, y[i]); });
   return op + 1;
 }

@@ -89,6 +89,12 @@ uint32_t swizzle_span(CUtensorMapSwizzle swizzle) {
   }
 }
 
+// Bytes of all rows of the box at so many each, clamped to 32 bits.
+uint32_t rows_of(const TensorMap& map, uint64_t bytes) {
+  for (uint32_t d = 1; d < map.rank; ++d) bytes *= map.box_elements(d);  // at most 2^11 * 2^32
+  return bytes > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(bytes);
+}
+
 bool in_range(int value, int last) {
   return value >= 0 && value <= last;
 }
@@ -112,11 +118,14 @@ uint32_t TensorMap::box_elements(uint32_t dim) const {
   return (box[dim] + element_strides[dim] - 1) / element_strides[dim];
 }
 
-uint32_t TensorMap::box_bytes() const {
-  uint64_t bytes = inner_bytes(type, box_elements(0));
-  for (uint32_t d = 1; d < rank; ++d) bytes *= box_elements(d);  // at most 2^11 * 2^32
-  return bytes > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(bytes);
+uint32_t TensorMap::box_bytes() const { return rows_of(*this, inner_bytes(type, box_elements(0))); }
+
+uint32_t TensorMap::row_pitch() const {
+  if (swizzle != CU_TENSOR_MAP_SWIZZLE_NONE) return swizzle_span(swizzle);
+  return static_cast<uint32_t>(inner_bytes(type, box_elements(0)));
 }
+
+uint32_t TensorMap::shared_bytes() const { return rows_of(*this, row_pitch()); }
 
 CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
                       const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,
@@ -136,29 +145,29 @@ CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t ran
   const bool wide = interleave == CU_TENSOR_MAP_INTERLEAVE_32B || is_padded(type);
   const uint64_t granule = wide ? 32 : 16;  // bytes, of the address and of the strides
   if (rank < (interleaved ? 3u : 1u) || rank > 5) return refused;
-  if (extents == nullptr || box == nullptr || element_strides == nullptr) return refused;
-  if (strides == nullptr && rank > 1) return refused;
+  if (extents == nullptr || strides == nullptr || box == nullptr || element_strides == nullptr) return refused;
   if (base % granule != 0) return refused;
   if (fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && !is_floating_point(type)) return refused;
-  if (interleave == CU_TENSOR_MAP_INTERLEAVE_32B && swizzle != CU_TENSOR_MAP_SWIZZLE_32B) return refused;
   if (type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B && interleaved) return refused;
   if (is_padded(type) && !swizzle_suits_padded_type(type, swizzle)) return refused;
 
   for (uint32_t d = 0; d < rank; ++d) {
     if (extents[d] == 0 || extents[d] > 1ull << 32) return refused;
     if (box[d] == 0 || box[d] > 256) return refused;
-    const bool ignored = d == 0 && !interleaved;
-    if (!ignored && (element_strides[d] == 0 || element_strides[d] > 8)) return refused;
+    if (element_strides[d] == 0 || element_strides[d] > 8) return refused;
     if (d > 0 && (strides[d - 1] % granule != 0 || strides[d - 1] >= 1ull << 40)) return refused;
   }
   if (is_padded(type) && (extents[0] % 128 != 0 || box[0] != 128)) return refused;
   if (type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B && (extents[0] % 2 != 0 || box[0] % 2 != 0))
     return refused;
-  if (!interleaved) {
-    const uint64_t inner = inner_bytes(type, box[0]);
-    if (inner % 16 != 0) return refused;
-    if (swizzle != CU_TENSOR_MAP_SWIZZLE_NONE && inner > swizzle_span(swizzle)) return refused;
-  }
+  const uint64_t inner = inner_bytes(type, box[0]);
+  if (inner % 16 != 0) return refused;
+  if (!interleaved && swizzle != CU_TENSOR_MAP_SWIZZLE_NONE && inner > swizzle_span(swizzle)) return refused;
+  // The box must fit into an SM's shared memory. The driver counts rounded-down elements, and where a box is smaller than
+  // its stride none at all.
+  uint64_t counted = inner_bytes(type, box[0] / element_strides[0]);
+  for (uint32_t d = 1; d < rank; ++d) counted *= box[d] / element_strides[d];
+  if (counted > 228 * 1024) return refused;
 
   Encoding encoding{};
   encoding.mark = Encoding::expected_mark;
@@ -166,8 +175,7 @@ CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t ran
   for (uint32_t d = 0; d < rank; ++d) {
     encoding.last[d] = static_cast<uint32_t>(extents[d] - 1);
     encoding.box_last[d] = static_cast<uint8_t>(box[d] - 1);
-    encoding.element_strides[d] =
-        d == 0 && !interleaved ? uint8_t{1} : static_cast<uint8_t>(element_strides[d]);
+    encoding.element_strides[d] = static_cast<uint8_t>(element_strides[d]);
     if (d > 0) encoding.strides[d - 1] = strides[d - 1];
   }
   encoding.type = static_cast<uint8_t>(type);

@@ -29,7 +29,11 @@ struct TensorMap {
 
   uint32_t element_bytes() const;
   uint32_t box_elements(uint32_t dim) const;  // ceil(box / element stride)
-  uint32_t box_bytes() const;                 // of the dense shared-memory image: what complete_tx counts
+  uint32_t box_bytes() const;                 // of the box's elements: what complete_tx counts
+  // In shared memory a row (the box's extent along dimension 0) begins every row_pitch() bytes: its own size, or with a
+  // swizzle the swizzle's span, even if the row is shorter; what is between the rows is left alone.
+  uint32_t row_pitch() const;
+  uint32_t shared_bytes() const;              // from the first row's start to the end of the last row's pitch
 };
 
 // cuTensorMapEncodeTiled: same checks, same codes. On success *map holds the encoding (128 bytes, starts with a mark).
@@ -44,9 +48,10 @@ bool decode(const void* bytes, TensorMap* map);
 // XOR of the swizzle on an absolute shared-memory byte address.
 uint32_t swizzled(CUtensorMapSwizzle swizzle, uint32_t address);
 
-// Copies one box. `shared` is the CTA's shared memory, indexed by absolute shared::cta address; the box's dense image
-// starts at `shared_address` and each 16-byte chunk lies where the swizzle puts it. Returns "" or what the hardware
-// would fault on (unaligned inner coordinate, misaligned shared address, an element outside any allocation).
+// Copies one box. `shared` is the CTA's shared memory, indexed by absolute shared::cta address; the box's image starts
+// at `shared_address` and each 16-byte chunk lies where the swizzle puts it. Returns "" or what the hardware would fault
+// on (unaligned inner coordinate, misaligned shared address, an element outside any allocation, a store that begins at a
+// negative coordinate), or what is not simulated (interleaved layouts, types that convert).
 // The caller has checked coordinates.size() == rank.
 std::string load_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
                      std::span<std::byte> shared, uint32_t shared_address);
