@@ -89,7 +89,7 @@ Tolerance tolerance_of(const Problem& problem, const Reference& expected, const 
   double largest_lse = 1;
   for (const double lse : expected.lse)
     if (std::isfinite(lse)) largest_lse = std::max(largest_lse, std::fabs(lse));
-  const double atol = problem.dtype == Dtype::fp16 ? 0x1p-10 : 0x1p-7;
+  const double atol = problem.dtype == Dtype::fp16 ? 0x1p-11 : 0x1p-8;
   return {2 * compare_o(problem, same_precision, expected).max_error + atol,
           2 * compare_lse(problem, same_precision, expected).max_error + 0x1p-20 * largest_lse};
 }

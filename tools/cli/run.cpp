@@ -165,7 +165,7 @@ bool check(const support::Problem& problem, const support::Inputs& inputs, const
   } else {
     print_comparison("O", o, tolerance.o, 1);
     print_comparison("LSE", lse, tolerance.lse, 0);
-    line("", "allowed: twice the max error of a same-precision reference, plus one rounding step");
+    line("", "allowed: twice the max error of a same-precision reference, plus half a rounding step at 1");
   }
   if (!result.damage.empty()) line("", result.damage);
   const bool pass = o.max_error <= tolerance.o && lse.max_error <= tolerance.lse && result.damage.empty();

@@ -225,6 +225,34 @@ TEST_CASE("shapes of a launch are checked") {
   CHECK(launch(nullptr, 1, 32, params) == CUDA_ERROR_INVALID_HANDLE);
 }
 
+TEST_CASE("threads share a context, each with its stream") {
+  Loaded loaded;
+  const CUfunction scale = loaded["scale"];
+  std::vector<int> wrong(4, 0);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      // No assertion here: the test framework is not made for threads.
+      auto check = [&](bool good) { wrong[t] += !good; };
+      check(CALL(cuCtxSetCurrent, loaded.handle) == CUDA_SUCCESS);
+      CUstream stream;
+      check(CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+      for (int n = 0; n < 40; ++n) {
+        CUdeviceptr address;
+        float factor = static_cast<float>(100 * t + n), out[64];
+        void* params[] = {&address, &factor};
+        check(CALL(cuMemAlloc, &address, sizeof out) == CUDA_SUCCESS);
+        check(CALL(cuLaunchKernel, scale, 2, 1, 1, 32, 1, 1, 0, stream, params, nullptr) == CUDA_SUCCESS);
+        check(CALL(cuMemcpyDtoHAsync, out, address, sizeof out, stream) == CUDA_SUCCESS);
+        check(out[1] == factor && out[63] == 63 * factor);
+        check(CALL(cuMemFree, address) == CUDA_SUCCESS);
+      }
+      check(CALL(cuStreamDestroy, stream) == CUDA_SUCCESS);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == std::vector<int>(4, 0));
+}
+
 TEST_CASE("a kernel's fault stays with its context") {
   struct Row {
     const char* kernel;

@@ -52,9 +52,9 @@ TEST_CASE("integer arithmetic of every width") {
     }));
     cases.push_back(two(t, "min", [](i128 a, i128 b) { return a < b ? a : b; }));
     cases.push_back(two(t, "max", [](i128 a, i128 b) { return a < b ? b : a; }));
-    // A division by zero is unspecified in PTX; hardware gives all ones and the dividend.
+    // A division by zero is unspecified in PTX; hardware gives all ones for both.
     cases.push_back(two(t, "div", [](i128 a, i128 b) { return b == 0 ? i128(-1) : a / b; }));
-    cases.push_back(two(t, "rem", [](i128 a, i128 b) { return b == 0 ? a : a % b; }));
+    cases.push_back(two(t, "rem", [](i128 a, i128 b) { return b == 0 ? i128(-1) : a % b; }));
     cases.push_back({std::string("mad.lo.") + t.name + " %d, %a, %b, %c;", t.width(), std::string(3, t.width()),
                      [](uint64_t a, uint64_t b, uint64_t c) { return a * b + c; }});
     if (t.is_signed) {

@@ -147,7 +147,7 @@ std::vector<Mismatch> run_lane_cases(const std::vector<LaneCase>& cases, Values 
       const uint64_t under_guard = guarded(j) ? expected : kUntouched & mask;
       for (int side = 0; side < 2; ++side) {
         const uint64_t e = side ? under_guard : expected, g = got[2 * j + side] & mask;
-        if (e != g) mismatches.push_back({(side ? "guarded " : "") + one.instructions, x[0], x[1], x[2], e, g});
+        if (e != g) mismatches.push_back({std::string(side ? "guarded " : "") + one.instructions, x[0], x[1], x[2], e, g});
       }
     }
   }

@@ -22,25 +22,22 @@ struct Case {
   CUtensorMapFloatOOBfill fill;
   uint32_t rank;
   uint64_t bytes;  // of the tensor's memory
+  uint32_t pitch;  // bytes from row to row of the image
   uint32_t shared_address;
   std::vector<int32_t> coordinates;
 };
 
 const std::vector<CUtensorMapDataType> plain_types = {
-    CU_TENSOR_MAP_DATA_TYPE_UINT8,   CU_TENSOR_MAP_DATA_TYPE_UINT16,  CU_TENSOR_MAP_DATA_TYPE_UINT32,
-    CU_TENSOR_MAP_DATA_TYPE_INT32,   CU_TENSOR_MAP_DATA_TYPE_UINT64,  CU_TENSOR_MAP_DATA_TYPE_INT64,
-    CU_TENSOR_MAP_DATA_TYPE_FLOAT16, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
-    CU_TENSOR_MAP_DATA_TYPE_BFLOAT16};
-const uint32_t plain_sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+    CU_TENSOR_MAP_DATA_TYPE_UINT8,    CU_TENSOR_MAP_DATA_TYPE_UINT16,     CU_TENSOR_MAP_DATA_TYPE_UINT32,
+    CU_TENSOR_MAP_DATA_TYPE_INT32,    CU_TENSOR_MAP_DATA_TYPE_UINT64,     CU_TENSOR_MAP_DATA_TYPE_INT64,
+    CU_TENSOR_MAP_DATA_TYPE_FLOAT16,  CU_TENSOR_MAP_DATA_TYPE_FLOAT32,    CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
+    CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ};
+const uint32_t plain_sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4};
 
-uint32_t span_of(CUtensorMapSwizzle swizzle) {
-  const uint32_t spans[] = {2048, 32, 64, 128, 128};
-  return spans[swizzle];
-}
+constexpr uint32_t spans[] = {2048, 32, 64, 128, 128};  // bytes, by swizzle
 
-// A random map that fits, allocated in memory. Strides are sometimes 0, sometimes padded, sometimes out of
-// order.
-Case make_case(std::mt19937& rng, GlobalMemory& memory, uint64_t* address) {
+// A random map that fits, allocated in memory. Strides are sometimes 0, sometimes padded.
+Case make_case(std::mt19937& rng, GlobalMemory& memory, bool store, uint64_t* address) {
   auto pick = [&](uint32_t low, uint32_t high) { return low + rng() % (high - low + 1); };
   for (;;) {
     Case c{};
@@ -51,14 +48,15 @@ Case make_case(std::mt19937& rng, GlobalMemory& memory, uint64_t* address) {
     c.rank = pick(1, 5);
     const bool is_float = t >= 6;
     c.fill = static_cast<CUtensorMapFloatOOBfill>(is_float ? pick(0, 1) : 0);
-    const uint32_t span = std::min(span_of(c.swizzle), 256 * size);
+    const uint32_t span = std::min(spans[c.swizzle], 256 * size);
     uint32_t inner = 16 * pick(1, span / 16);
     if (c.swizzle != CU_TENSOR_MAP_SWIZZLE_NONE && pick(0, 1)) inner = std::min(span, 256 * size) / 16 * 16;
     cuuint32_t box[5], steps[5];
     cuuint64_t extents[5], strides[4];
     box[0] = inner / size;
-    steps[0] = pick(0, 9);  // ignored by the driver
-    uint32_t image = inner;
+    steps[0] = pick(1, 8);  // has no effect
+    c.pitch = c.swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? inner : spans[c.swizzle];
+    uint32_t image = c.pitch;
     uint64_t below = 0;  // bytes that the lower dimensions span
     for (uint32_t d = 0; d < c.rank; ++d) {
       extents[d] = d == 0 ? pick(1, 2 * box[0]) : pick(1, 9);
@@ -77,15 +75,16 @@ Case make_case(std::mt19937& rng, GlobalMemory& memory, uint64_t* address) {
     }
     c.box.strides[0] = size;
     c.box.counts[0] = box[0];
-    c.bytes = below;
+    c.bytes = (below + 15) / 16 * 16;
     const uint32_t room = shared_end - shared_base;
     if (image + 128 > room) continue;
     c.shared_address = shared_base + 128 * pick(0, (room - image - 127) / 128);
     for (uint32_t d = 0; d < c.rank; ++d) {
       int32_t at = static_cast<int32_t>(pick(0, static_cast<uint32_t>(extents[d]) + 1)) - 2;
-      if (pick(0, 99) == 0) at = pick(0, 1) ? INT32_MAX : INT32_MIN;
+      if (!store && pick(0, 99) == 0) at = pick(0, 1) ? INT32_MAX : INT32_MIN;
       const auto unit = static_cast<int32_t>(16 / size);
       if (d == 0) at = at / unit * unit;
+      if (store) at = std::max(at, 0);
       c.coordinates.push_back(at);
       c.box.coordinates[d] = at;
     }
@@ -112,7 +111,7 @@ TEST_CASE("a box load fills exactly the image, every element where the swizzle p
   int outside = 0, partial = 0;
   for (int n = 0; n < 3000; ++n) {
     uint64_t address;
-    const Case c = make_case(rng, memory, &address);
+    const Case c = make_case(rng, memory, false, &address);
     const auto content = random_bytes(rng, c.bytes);
     std::memcpy(memory.at(address, c.bytes), content.data(), c.bytes);
     TensorMap map;
@@ -123,7 +122,7 @@ TEST_CASE("a box load fills exactly the image, every element where the swizzle p
     const uint32_t size = map.element_bytes();
     uint32_t image_bytes = 0;
     bool any_outside = false, any_inside = false;
-    tma_oracle::for_each_element(c.box, [&](uint32_t offset, bool inside, __int128 where) {
+    tma_oracle::for_each_element(c.box, c.pitch, [&](uint32_t offset, bool inside, __int128 where) {
       (inside ? any_inside : any_outside) = true;
       for (uint32_t b = 0; b < size; ++b) {
         const uint8_t nan = b % 2 == 0 ? 0xf7 : 0x7f;
@@ -131,7 +130,7 @@ TEST_CASE("a box load fills exactly the image, every element where the swizzle p
         expected[tma_oracle::place(c.swizzle, c.shared_address + offset + b)] =
             inside ? content[static_cast<size_t>(where) + b] : fill;
       }
-      image_bytes = offset + size;
+      image_bytes += size;
     });
     outside += !any_inside;
     partial += any_inside && any_outside;
@@ -144,12 +143,13 @@ TEST_CASE("a box load fills exactly the image, every element where the swizzle p
   CHECK(partial > 1000);
 }
 
-TEST_CASE("a box store writes the elements inside the tensor and nothing else") {
+// Where a row of the tensor ends within 16 bytes, hardware writes the rest of them as well.
+TEST_CASE("a box store writes the 16-byte chunks that hold elements of the tensor and nothing else") {
   std::mt19937 rng(2);
   GlobalMemory memory(1 << 24);
   for (int n = 0; n < 3000; ++n) {
     uint64_t address;
-    const Case c = make_case(rng, memory, &address);
+    const Case c = make_case(rng, memory, true, &address);
     const auto before = random_bytes(rng, c.bytes);
     std::byte* const content = memory.at(address, c.bytes);
     std::memcpy(content, before.data(), c.bytes);
@@ -158,7 +158,10 @@ TEST_CASE("a box store writes the elements inside the tensor and nothing else") 
 
     const auto shared = random_bytes(rng, shared_end);
     auto expected = before;  // elements that overlap (stride 0) take the last value in the order of the image
-    tma_oracle::for_each_element(c.box, [&](uint32_t offset, bool inside, __int128 where) {
+    tma_oracle::Box rounded = c.box;
+    const uint64_t unit = 16 / map.element_bytes();
+    rounded.extents[0] = (rounded.extents[0] + unit - 1) / unit * unit;
+    tma_oracle::for_each_element(rounded, c.pitch, [&](uint32_t offset, bool inside, __int128 where) {
       for (uint32_t b = 0; inside && b < map.element_bytes(); ++b)
         expected[static_cast<size_t>(where) + b] =
             shared[tma_oracle::place(c.swizzle, c.shared_address + offset + b)];
@@ -255,6 +258,15 @@ TEST_CASE("a copy refuses what the hardware faults on, in words") {
   CHECK(has(load(tall, {0, 1, 0}, 0x400), "just past the end of the 16384-byte allocation"));
   CHECK(has(store_box(tall, memory, std::vector<int32_t>{64, 1, 0}, shared, 0x400),
             "box store to a row of 128 bytes"));
+
+  // Stores do not begin before the tensor.
+  for (std::vector<int32_t> at : {std::vector<int32_t>{-8, 0, 0}, {0, -1, 0}, {0, 0, INT32_MIN}}) {
+    CHECK(load(plain, at, 0x400) == "");
+    CHECK(has(store_box(plain, memory, at, shared, 0x400), "not begin before its start"));
+  }
+  CHECK(has(
+      load(make(64, none, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32), {0, 0, 0}, 0x400),
+      "data type 11"));
 
   SECTION("extents and strides beyond 64 bits of address fault, they do not wrap around into memory") {
     const cuuint64_t extents[] = {64, 1ull << 32, 1ull << 32};

@@ -38,15 +38,15 @@ inline uint32_t place(int swizzle, uint32_t address) {
 }
 
 // Visits every element of the box in the order of the image: visit(image offset, inside the tensor?, byte
-// offset from the tensor's start).
+// offset from the tensor's start). Rows of the image are `pitch` bytes apart.
 template <typename Visit>
-void for_each_element(const Box& box, Visit visit) {
-  uint32_t offset = 0;
+void for_each_element(const Box& box, uint32_t pitch, Visit visit) {
+  uint32_t row = 0;
   uint32_t i[5];
   for (i[4] = 0; i[4] < box.counts[4]; ++i[4])
     for (i[3] = 0; i[3] < box.counts[3]; ++i[3])
       for (i[2] = 0; i[2] < box.counts[2]; ++i[2])
-        for (i[1] = 0; i[1] < box.counts[1]; ++i[1])
+        for (i[1] = 0; i[1] < box.counts[1]; ++i[1], row += pitch)
           for (i[0] = 0; i[0] < box.counts[0]; ++i[0]) {
             bool inside = true;
             __int128 where = 0;
@@ -55,8 +55,7 @@ void for_each_element(const Box& box, Visit visit) {
               if (at < 0 || at >= __int128{box.extents[d]}) inside = false;
               where += at * box.strides[d];
             }
-            visit(offset, inside, where);
-            offset += static_cast<uint32_t>(box.strides[0]);
+            visit(row + i[0] * static_cast<uint32_t>(box.strides[0]), inside, where);
           }
 }
 

@@ -52,8 +52,8 @@ Pattern pattern_of(CUtensorMapSwizzle swizzle) {
   }
 }
 
-// What fills 16 bytes that lie outside the tensor: zeros, or the hardware's NaN, whose 16-bit halves are all 0x7ff7, so
-// that it is one in every floating-point type.
+// What fills 16 bytes that lie outside the tensor: zeros, or the hardware's NaN, whose 16-bit halves are all
+// 0x7ff7, so that it is one in every floating-point type.
 std::array<std::byte, chunk> fill_of(const TensorMap& map) {
   std::array<std::byte, chunk> bytes{};
   if (map.fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) return bytes;
@@ -267,7 +267,8 @@ std::string store_box(const TensorMap& map, const GlobalMemory& memory, std::spa
       return "box store with coordinate " + std::to_string(d) + " = " + std::to_string(coordinates[d]) +
              ": a store may reach beyond the tensor's end but not begin before its start";
   const Plan plan = plan_of(map, coordinates);
-  // Rows are written in whole chunks: where the tensor ends within one, the bytes behind its end are written as well.
+  // Rows are written in whole chunks: where the tensor ends within one, the bytes behind its end are written
+  // as well.
   const uint32_t begin = plan.valid_begin, end = (plan.valid_end + chunk - 1) / chunk * chunk;
   const std::byte* const image = shared.data();
   Window window(memory);

@@ -91,6 +91,8 @@ bool is_integer(Type t) {
   }
 }
 
+bool is_signed(Type t) { return t == Type::s8 || t == Type::s16 || t == Type::s32 || t == Type::s64; }
+
 // cvt.d.s: the first type is the destination's.
 void cvt(Builder& b, Modifiers& m) {
   const auto round = rounding(m);
@@ -100,7 +102,7 @@ void cvt(Builder& b, Modifiers& m) {
   if (is_integer(d) && is_integer(s)) {
     static constexpr std::pair<Type, LaneCode> codes[] = {{Type::s8, cvt_s8}, {Type::u8, cvt_u8}, {Type::s16, cvt_s16}, {Type::u16, cvt_u16}, {Type::s32, cvt_s32}, {Type::u32, cvt_u32}, {Type::s64, cvt_s64}, {Type::u64, cvt_u64}};
     // A narrowing conversion chops; a widening one extends as the source's sign says, into the whole register.
-    const Type narrow = ptx::size_in_bytes(d) < ptx::size_in_bytes(s) ? d : s;
+    const Type narrow = ptx::size_in_bytes(d) <= ptx::size_in_bytes(s) ? d : s;
     for (const auto& [type, code] : codes) {
       if (type != narrow) continue;
       Type from = s;
@@ -109,7 +111,10 @@ void cvt(Builder& b, Modifiers& m) {
       const Type declared = b.register_type(b.operand(0));
       const Type whole = declared == Type::none ? d : declared;
       const Virtual v = b.destination(b.operand(0), Builder::rows_of(whole));
-      b.emit(code).size = uint8_t(ptx::size_in_bytes(whole));
+      // A negative number as an unsigned one of 8 or 16 bits: zeros, not the sign, fill the rest of the register.
+      const bool zeros_fill = narrow == s && !is_signed(d) && is_signed(s) && ptx::size_in_bytes(whole) > ptx::size_in_bytes(d);
+      if (zeros_fill && Builder::rows_of(whole) > 1) unsupported();
+      b.emit(code).size = uint8_t(ptx::size_in_bytes(zeros_fill ? d : whole));
       b.use(Field::a, x);
       b.def(Field::d, v);
       return;

@@ -114,8 +114,42 @@ const Op* branch_uniform(Warp& w, const Op* op, Mask taken) {
   return w.code->ops.data() + op->target;
 }
 
+namespace {
+
+uint32_t live_threads(const Cta& cta) {  // in units of warps
+  return 32 * uint32_t(std::count_if(cta.warps.begin(), cta.warps.end(), [](const Warp& w) { return w.alive != 0; }));
+}
+
+// Lets everybody who waits at the barrier go on, from `time`.
+void complete_cta_barrier(Cta& cta, uint32_t id, uint64_t time) {
+  cta.barriers[id] = {};
+  for (Warp& w : cta.warps) {
+    for (Fragment& f : w.fragments) {
+      if (f.state == Fragment::State::cta_barrier && f.wait_object == id) {
+        f.state = Fragment::State::ready;
+        w.time = std::max(w.time, time);
+      }
+    }
+  }
+  cta.scheduler->slice_end = time;  // the others may be due first
+}
+
+// Barriers of the whole CTA no longer wait for a warp that has exited.
+void leave_cta_barriers(Warp& w) {
+  Cta& cta = *w.cta;
+  for (uint32_t id = 0; id < std::size(cta.barriers); ++id) {
+    CtaBarrier& barrier = cta.barriers[id];
+    if (!barrier.whole_cta) continue;
+    barrier.expected = live_threads(cta);
+    if (barrier.arrived >= barrier.expected) complete_cta_barrier(cta, id, w.time);
+  }
+}
+
+}  // namespace
+
 const Op* exit_lanes(Warp& w, const Op* op, Mask lanes) {
   w.alive &= ~lanes;
+  if (w.alive == 0) leave_cta_barriers(w);
   const int16_t join = w.fragment().join;
   if (w.fragment().mask == lanes) {
     w.fragments.erase(w.fragments.begin() + w.current);
@@ -156,7 +190,8 @@ void require_whole_warp(Warp& w, const Op* op, Mask mask) {
   }
 }
 
-// bar.sync, bar.arrive (mode 1). The barrier counts threads in units of warps.
+// bar.sync, bar.arrive (mode 1). The barrier counts threads in units of warps; lanes of a warp that come one by one, as
+// the form without .aligned allows, count when all are there.
 const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
   if (op->count) require_whole_warp(w, op, mask);
   const int first = first_lane(mask);
@@ -164,7 +199,8 @@ const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
   uint32_t threads = w.rows[op->b].lane[first];
   if (id >= 16) fault(w, op, Fault::Kind::illegal_instruction, "barrier " + std::to_string(id) + "; there are 16");
   Cta& cta = *w.cta;
-  if (threads == 0) threads = (cta.threads + 31) / 32 * 32;
+  const bool whole_cta = threads == 0;
+  if (whole_cta) threads = live_threads(cta);
   if (threads % 32 != 0 || threads > 1024) {
     fault(w, op, Fault::Kind::illegal_instruction, "barrier with " + std::to_string(threads) + " threads; a multiple of 32 up to 1024 is needed");
   }
@@ -173,11 +209,23 @@ const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
     fault(w, op, Fault::Kind::illegal_instruction, "barrier " + std::to_string(id) + " is used with " + std::to_string(threads) +
           " threads while " + std::to_string(barrier.expected) + " are expected");
   }
-  barrier.expected = threads;
-  barrier.arrived += 32;
-  ++cta.scheduler->progress;
-  const bool complete = barrier.arrived >= barrier.expected;
   const bool arrive_only = op->mode == 1;
+  Mask here = mask;
+  for (const Fragment& other : w.fragments) {
+    if (&other != &w.fragment() && other.state == Fragment::State::cta_barrier && other.wait_object == id) here |= other.mask;
+  }
+  const bool warp_complete = here == w.alive;
+  if (!warp_complete && (arrive_only || mask != w.fragment().mask)) {
+    fault(w, op, Fault::Kind::illegal_instruction, "only lanes " + hex(here) + " of " + hex(w.alive) +
+          " come to the barrier; an arrival of part of a warp is not supported");
+  }
+  if (warp_complete) {
+    barrier.expected = threads;
+    barrier.whole_cta = whole_cta;
+    barrier.arrived += 32;
+    ++cta.scheduler->progress;
+  }
+  const bool complete = warp_complete && barrier.arrived >= barrier.expected;
   if (!complete) {
     if (arrive_only) return op + 1;
     Fragment& f = w.fragment();
@@ -187,16 +235,7 @@ const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
     f.pc = op + 1;
     return nullptr;
   }
-  barrier = {};
-  for (Warp& other : cta.warps) {
-    for (Fragment& f : other.fragments) {
-      if (f.state == Fragment::State::cta_barrier && f.wait_object == id) {
-        f.state = Fragment::State::ready;
-        other.time = std::max(other.time, w.time);
-      }
-    }
-  }
-  cta.scheduler->slice_end = w.time;  // the others may be due first
+  complete_cta_barrier(cta, id, w.time);
   return op + 1;
 }
 
@@ -204,7 +243,10 @@ const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
 
 using WarpWide = void (*)(Warp&, const Op*, Mask members);
 
-// Gathers the lanes of the member mask; the last fragment to come executes for all.
+void warp_barrier(Warp&, const Op*, Mask) {}
+
+// Gathers the lanes of the member mask; the last fragment to come executes for all. Lanes meet at one instruction;
+// bar.warp.sync alone may stand in several places.
 template <WarpWide body>
 const Op* gather(Warp& w, const Op* op, Mask mask) {
   Fragment& f = w.fragment();
@@ -212,9 +254,13 @@ const Op* gather(Warp& w, const Op* op, Mask mask) {
   if (mask & ~members) {
     fault(w, op, Fault::Kind::illegal_instruction, "lanes " + hex(mask) + " execute it but its member mask is " + hex(members));
   }
+  const auto meets = [&](const Fragment& other) {
+    if (&other == &f || other.state != Fragment::State::warp_sync) return false;
+    return other.pc == op || (body == warp_barrier && other.pc->run == op->run && other.members == members);
+  };
   Mask here = mask;
   for (const Fragment& other : w.fragments) {
-    if (&other != &f && other.state == Fragment::State::warp_sync && other.pc == op) here |= other.mask;
+    if (meets(other)) here |= other.mask;
   }
   if (here != members) {
     f.state = Fragment::State::warp_sync;
@@ -225,15 +271,13 @@ const Op* gather(Warp& w, const Op* op, Mask mask) {
   }
   body(w, op, members);
   for (Fragment& other : w.fragments) {
-    if (&other != &f && other.state == Fragment::State::warp_sync && other.pc == op) {
+    if (meets(other)) {
       other.state = Fragment::State::ready;
-      other.pc = op + 1;
+      ++other.pc;
     }
   }
   return op + 1;
 }
-
-void warp_barrier(Warp&, const Op*, Mask) {}
 
 void elect(Warp& w, const Op* op, Mask members) {
   const int leader = first_lane(members);

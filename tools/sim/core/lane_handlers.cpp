@@ -144,7 +144,7 @@ struct MulHi {
 };
 struct MadLo { template <class T> static T f(T a, T b, T c) { return T(uint64_t(a) * uint64_t(b) + uint64_t(c)); } };
 struct MadHi { template <class T> static T f(T a, T b, T c) { return T(uint64_t(MulHi::f(a, b)) + uint64_t(c)); } };
-// Division by zero is unspecified in PTX; hardware gives all ones, and the dividend as the remainder.
+// Division by zero is unspecified in PTX; hardware gives all ones, as the remainder too.
 struct Div {
   template <class T> static T f(T a, T b) {
     if constexpr (T(0.5) != T(0)) return a / b;
@@ -155,7 +155,7 @@ struct Div {
 };
 struct Rem {
   template <class T> static T f(T a, T b) {
-    if (b == 0) return a;
+    if (b == 0) return T(-1);
     if (T(-1) < T(0) && b == T(-1)) return 0;
     return T(a % b);
   }
@@ -544,7 +544,7 @@ inline V integral(V x, Rounding rounding) {
     default: return __builtin_ceil(double(x));
   }
 }
-// Out of range saturates; NaN gives 0 (0x8000... for 64-bit destinations).
+// Out of range saturates; NaN gives 0, or 0x80... from f64 and for 64-bit destinations.
 template <class F, class T>
 const Op* to_integer(Warp& w, const Op* op, Mask mask) {
   Row *d = w.rows + op->d, *a = w.rows + op->a;
@@ -556,7 +556,7 @@ const Op* to_integer(Warp& w, const Op* op, Mask mask) {
     constexpr T lowest = is_signed ? T(~highest) : T(0);
     const double limit = is_signed ? double(1ull << (8 * sizeof(T) - 1)) : double(1ull << (8 * sizeof(T) - 1)) * 2;
     T r;
-    if (x != x) r = sizeof(T) == 8 ? T(1ull << 63) : T(0);
+    if (x != x) r = sizeof(T) == 8 || __is_same(F, F64) ? T(1ull << (8 * sizeof(T) - 1)) : T(0);
     else if (x >= limit) r = highest;
     else if (x < double(lowest)) r = lowest;
     else r = T(x);

@@ -105,6 +105,7 @@ struct MBarrier {
 struct CtaBarrier {
   uint32_t arrived = 0;   // threads
   uint32_t expected = 0;  // threads, 0: nobody came yet
+  bool whole_cta = false; // no count was given: all threads that have not exited
 };
 
 struct TmemAllocation {

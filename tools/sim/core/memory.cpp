@@ -184,6 +184,7 @@ const Op* atomic(Warp& w, const Op* op, Mask mask) {
   const bool wide = op->mode & 1, is_signed = op->mode & 2;
   const auto kind = Atomic(op->mode >> 2);
   const uint32_t rows = op->size / 4;
+  bool changed = false;
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
     uint64_t address = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
@@ -196,10 +197,11 @@ const Op* atomic(Warp& w, const Op* op, Mask mask) {
     uint64_t next;
     if (rows == 2) next = is_signed ? uint64_t(combined<int64_t>(kind, int64_t(old), int64_t(x), int64_t(y))) : combined<uint64_t>(kind, old, x, y);
     else next = is_signed ? uint32_t(combined<int32_t>(kind, int32_t(old), int32_t(x), int32_t(y))) : combined<uint32_t>(kind, uint32_t(old), uint32_t(x), uint32_t(y));
+    changed |= next != old;
     std::memcpy(at, &next, op->size);
     for (uint32_t r = 0; r < rows; ++r) w.rows[op->d + r].lane[lane] = uint32_t(old >> (32 * r));
   }
-  ++w.cta->scheduler->progress;
+  if (changed) ++w.cta->scheduler->progress;  // a compare-and-swap that fails is a spin
   return op + 1;
 }
 
