@@ -15,7 +15,7 @@ TEST_CASE("before cuInit everything but version and errors answers 3") {
   CUdeviceptr address;
   CUlibrary library;
   size_t bytes;
-  alignas(64) CUtensorMap map;
+  CUtensorMap map;
   FAILS(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGetCount, &value);
   FAILS(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGet, &device, 0);
   FAILS(CUDA_ERROR_NOT_INITIALIZED, cuCtxCreate, &context, nullptr, 0, 0);

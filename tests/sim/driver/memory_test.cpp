@@ -147,7 +147,7 @@ TEST_CASE("streams and events") {
 
 TEST_CASE("tensor maps through the driver") {
   TestContext context;
-  alignas(64) CUtensorMap map;
+  CUtensorMap map;
   const cuuint64_t extents[] = {64, 8}, strides[] = {128};
   const cuuint32_t box[] = {64, 8}, ones[] = {1, 1};
   auto encode = [&](uint64_t address) {

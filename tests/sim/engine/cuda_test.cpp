@@ -267,3 +267,24 @@ TEST_CASE("a warp that has left does not count at __syncthreads") {
   const auto got = k.read<uint32_t>(out, 96);
   for (uint32_t i = 0; i < 96; ++i) CHECK(got[i] == (i / 32 == 1 ? 0 : (95 - i) * 5));
 }
+
+TEST_CASE("halves of a warp at bar.warp.sync and at barrier.sync") {
+  Kernel k(compiled());
+  const uint64_t out = k.buffer<uint32_t>(128);
+  k.run("split_warps", {{1, 1, 1}, {64, 1, 1}}, out);
+  const auto got = k.read<uint32_t>(out, 128);
+  for (uint32_t t = 0; t < 64; ++t) {
+    CHECK(got[t] == (t % 32 < 16 ? t + 16 + 200 : t - 16 + 100));
+    CHECK(got[64 + t] == 7);
+  }
+}
+
+TEST_CASE("lanes that wait long for one lane are whole again behind bar.warp.sync") {
+  Kernel k(compiled());
+  const uint64_t in = k.upload(std::vector<uint32_t>{12345}), out = k.buffer<uint32_t>(64);
+  k.run("long_lane", {{1, 1, 1}, {64, 1, 1}}, in, out, uint32_t(100000));
+  uint32_t x = 12345;
+  for (int i = 0; i < 100000; ++i) x = x * 1664525u + (x >> 13);
+  const auto got = k.read<uint32_t>(out, 64);
+  for (uint32_t t = 0; t < 64; ++t) CHECK(got[t] == x + (t ^ 1));
+}

@@ -186,6 +186,44 @@ extern "C" __global__ void early_warp(uint32_t* out) {
   out[threadIdx.x] = words[95 - threadIdx.x];
 }
 
+// One lane works for long while the others wait where the paths meet; then the whole warp is needed at once.
+extern "C" __global__ void long_lane(const uint32_t* in, uint32_t* out, uint32_t steps) {
+  __shared__ uint32_t result;
+  if (threadIdx.x == 0) {
+    uint32_t x = in[0];
+    for (uint32_t i = 0; i < steps; ++i) x = x * 1664525u + (x >> 13);
+    result = x;
+  }
+  __syncwarp();
+  asm volatile("bar.sync 0;" ::: "memory");
+  out[threadIdx.x] = __shfl_xor_sync(0xFFFFFFFFu, result + threadIdx.x, 1);
+}
+
+// The two halves of a warp meet at bar.warp.sync in different places, and come to a barrier of the CTA one after the other.
+extern "C" __global__ void split_warps(uint32_t* out) {
+  __shared__ uint32_t words[64];
+  const uint32_t t = threadIdx.x;
+  if (t % 32 < 16) {
+    words[t] = t + 100;
+    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+    out[t] = words[t + 16];
+  } else {
+    words[t] = t + 200;
+    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+    out[t] = words[t - 16];
+  }
+  __shared__ volatile uint32_t late;
+  if (t == 0) late = 0;
+  __syncthreads();
+  if (t >= 32) {
+    asm volatile("nanosleep.u32 5000;");
+    late = 7;
+  }
+  if (t % 32 < 16) asm volatile("barrier.sync 1, 64;" ::: "memory");
+  else asm volatile("barrier.sync 1, 64;" ::: "memory");
+  out[64 + t] = late;
+}
+
 // 64-bit addresses, vectors and bytes.
 extern "C" __global__ void wide_addresses(const uint4* in, uint64_t stride, int32_t negative, uint2* out, int8_t* bytes) {
   const uint64_t i = blockIdx.x * uint64_t(blockDim.x) + threadIdx.x;

@@ -15,7 +15,7 @@ constexpr uint32_t shared_base = 0x400;
 constexpr uint32_t shared_end = shared_base + 48 * 1024;
 
 struct Case {
-  alignas(64) CUtensorMap map;
+  CUtensorMap map;
   tma_oracle::Box box;
   CUtensorMapDataType type;
   CUtensorMapSwizzle swizzle;
@@ -185,7 +185,7 @@ TEST_CASE("the rank-5 view of packed query heads, forward and back") {
     const cuuint64_t extents[] = {64, heads, sequence, 2, batch};
     const cuuint64_t strides[] = {256, row, 128, sequence * row};
     const cuuint32_t box[] = {64, p, 128 / p, 2, 1}, ones[] = {1, 1, 1, 1, 1};
-    alignas(64) CUtensorMap encoded;
+    CUtensorMap encoded;
     REQUIRE(encode_tiled(&encoded, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 5, reinterpret_cast<void*>(address),
                          extents, strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
                          CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
@@ -222,7 +222,7 @@ TEST_CASE("a copy refuses what the hardware faults on, in words") {
                   CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT16) {
     const cuuint64_t extents[] = {128, rows, 1}, strides[] = {256, 256 * rows};
     const cuuint32_t box[] = {64, 64, 1}, ones[] = {1, 1, 1};
-    alignas(64) CUtensorMap encoded;
+    CUtensorMap encoded;
     REQUIRE(encode_tiled(&encoded, type, 3, reinterpret_cast<void*>(address), extents, strides, box, ones,
                          interleave, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
                          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS);
@@ -272,7 +272,7 @@ TEST_CASE("a copy refuses what the hardware faults on, in words") {
     const cuuint64_t extents[] = {64, 1ull << 32, 1ull << 32};
     const cuuint64_t strides[] = {1ull << 39, 1ull << 39};
     const cuuint32_t box[] = {64, 2, 2}, ones[] = {1, 1, 1};
-    alignas(64) CUtensorMap encoded;
+    CUtensorMap encoded;
     REQUIRE(encode_tiled(&encoded, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, reinterpret_cast<void*>(address),
                          extents, strides, box, ones, none, CU_TENSOR_MAP_SWIZZLE_128B,
                          CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS);

@@ -183,6 +183,9 @@ const Op* bulk_load(Warp& w, const Op* op, Mask mask) {
     if (event.shared % 16 || event.global % 16 || event.bytes % 16 || event.bytes == 0) {
       fault(w, op, Fault::Kind::misaligned_address, "a bulk copy's addresses and size are multiples of 16 bytes");
     }
+    if (const MBarrier* barrier = mbarrier_in(cta, event.shared, event.bytes)) {
+      fault(w, op, Fault::Kind::poison, "the copy covers the live barrier " + barrier_name(cta, barrier->address));
+    }
     if (!cta.launch->memory->at(event.global, event.bytes)) {
       fault(w, op, Fault::Kind::illegal_address, "the bulk copy reads " + hex(event.global) + ": " + cta.launch->memory->describe(event.global));
     }

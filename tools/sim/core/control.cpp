@@ -270,13 +270,17 @@ const Op* gather(Warp& w, const Op* op, Mask mask) {
     return nullptr;
   }
   body(w, op, members);
+  bool others = false;
   for (Fragment& other : w.fragments) {
     if (meets(other)) {
       other.state = Fragment::State::ready;
       ++other.pc;
+      others = true;
     }
   }
-  return op + 1;
+  if (!others) return op + 1;
+  f.pc = op + 1;  // the engine lets those at one place go on together
+  return nullptr;
 }
 
 void elect(Warp& w, const Op* op, Mask members) {

@@ -83,19 +83,28 @@ typedef struct fa4sim_event {
   int32_t coordinates[5];
 } fa4sim_event;
 
-FA4SIM_API int fa4sim_configure(const fa4sim_config* config); /* applies from the next launch */
+/* Applies from the next launch. May be called before cuInit, and then goes before the environment. */
+FA4SIM_API int fa4sim_configure(const fa4sim_config* config);
+/* struct_size must be set. Gives what is in force: no zeros for defaults in sm_count. */
 FA4SIM_API int fa4sim_get_config(fa4sim_config* config);
-FA4SIM_API int fa4sim_get_counters(fa4sim_counters* counters); /* of the last launch */
-FA4SIM_API uint64_t fa4sim_get_cta_cycles(uint64_t* cycles,
-                                          uint64_t capacity); /* returns the number of CTAs */
-FA4SIM_API int fa4sim_trace_cta(int64_t cta);                 /* -1: trace none (the default) */
-FA4SIM_API uint64_t fa4sim_get_trace(fa4sim_event* events,
-                                     uint64_t capacity); /* returns the number of events */
-FA4SIM_API uint64_t
-fa4sim_get_source_instructions(const char* file_suffix); /* thread instructions of a source file */
+
+/* Of the last launch. Questions about it wait for a launch that runs in another thread. */
+FA4SIM_API int fa4sim_get_counters(fa4sim_counters* counters);
+/* Writes up to `capacity` entries and returns how many there are: simulated cycles, one a CTA. */
+FA4SIM_API uint64_t fa4sim_get_cta_cycles(uint64_t* cycles, uint64_t capacity);
+/* Which CTA the next launches trace; -1: none (the default). */
+FA4SIM_API int fa4sim_trace_cta(int64_t cta);
+/* Writes up to `capacity` events of the traced CTA and returns how many there are. */
+FA4SIM_API uint64_t fa4sim_get_trace(fa4sim_event* events, uint64_t capacity);
+/* Thread instructions executed from a source file, found by the end of its name. */
+FA4SIM_API uint64_t fa4sim_get_source_instructions(const char* file_suffix);
+
+/* progress is called now and then during a launch, from one thread at a time, with the CTAs done and in all.
+ * It must not call a function of this library but fa4sim_last_error. Null: none. */
 FA4SIM_API void fa4sim_set_progress(void (*progress)(void* user, uint64_t done, uint64_t total), void* user);
-FA4SIM_API const char* fa4sim_last_error(
-    void); /* the report of the last failed load or launch, on any thread */
+/* The sentence of the last call that failed, on any thread; after a faulting kernel, its report. The pointer
+ * is good until the calling thread asks again. */
+FA4SIM_API const char* fa4sim_last_error(void);
 
 #ifdef __cplusplus
 }

@@ -60,6 +60,23 @@ uint32_t fixed_value(const FixedRow& f, const Warp& w, int lane) {
   return 0;
 }
 
+// Lanes that stand at the same place go on together: after bar.warp.sync a warp is whole again even if some of its lanes
+// were let go from a reconvergence point.
+void merge_fragments(Warp& w) {
+  for (int32_t i = 0; i < int32_t(w.fragments.size());) {
+    Fragment& f = w.fragment();
+    const Fragment& other = w.fragments[size_t(i)];
+    const bool together = i != w.current && other.state == Fragment::State::ready && other.pc == f.pc && other.join == f.join && !other.time_limit && !f.time_limit;
+    if (!together) {
+      ++i;
+      continue;
+    }
+    f.mask |= other.mask;
+    w.fragments.erase(w.fragments.begin() + i);
+    if (w.current > i) --w.current;
+  }
+}
+
 }  // namespace
 
 Group::Group(LaunchState& launch, uint32_t resident_ctas) : launch_(launch) {
@@ -70,6 +87,7 @@ Group::~Group() = default;
 
 void Group::schedule(Event event) {
   event.sequence = sequence_++;
+  ++progress;
   slice_end = std::min(slice_end, event.time);
   events_.push_back(event);
   std::push_heap(events_.begin(), events_.end(), later);
@@ -153,6 +171,7 @@ bool Group::pick_fragment(Warp& w) {
 // One slice: until the warp's fragment stops, or its time reaches slice_end.
 void Group::run_warp(Warp& w) {
   Cta& cta = *w.cta;
+  if (w.fragments.size() > 1) merge_fragments(w);
   Fragment* f = &w.fragment();
   const Op* op = f->pc;
   const Op* const first = w.code->ops.data();
@@ -244,6 +263,17 @@ bool Group::let_go() {
   return any;
 }
 
+// The last warp has exited. What is still on its way into or out of the CTA's memory would meet the next CTA's there.
+void Group::check_nothing_in_flight(const Cta& cta) const {
+  uint64_t end = 0;
+  for (const Warp& w : cta.warps) end = std::max(end, w.time);
+  for (const Event& event : events_) {
+    if (event.cta != &cta || event.time <= end || event.kind == Event::Kind::box_store_done) continue;
+    const char* what = event.kind == Event::Kind::mma ? "MMA" : event.kind == Event::Kind::commit ? "commit" : event.kind == Event::Kind::box_store_read ? "store, which has not read its source," : "load";
+    fault(cta, event.warp, event.op, Fault::Kind::poison, "the CTA ended while this " + std::string(what) + " was in flight");
+  }
+}
+
 void Group::finish(Cta& cta) {
   if (!cta.tmem_allocations.empty()) {
     fault(cta, 0, nullptr, Fault::Kind::illegal_instruction,
@@ -318,6 +348,7 @@ void Group::run(const std::function<int64_t()>& next_cta, const std::function<vo
       if (!occupied_[i]) continue;
       Cta& cta = *ctas_[i];
       const bool alive = std::any_of(cta.warps.begin(), cta.warps.end(), [](const Warp& w) { return w.alive != 0; });
+      if (!alive && cta.in_flight) check_nothing_in_flight(cta);
       if (alive || cta.in_flight) continue;
       finish(cta);
       done(cta);

@@ -30,6 +30,7 @@ class Group final : public Scheduler {
   bool pick_fragment(Warp& warp);
   void land(const Event& event);
   bool let_go();
+  void check_nothing_in_flight(const Cta& cta) const;
   void finish(Cta& cta);
   std::vector<const Cta*> resident() const;
 

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the simulated GPU does not know is refused when the module is loaded, with the line and its text: one bad line for
+// each family, all of which are near something that is accepted.
+#include <algorithm>
+
+#include "async.h"
+#include "support/catch.h"
+#include "tools/sim/ptx/module.h"
+
+using namespace fa4::sim;
+using namespace fa4::sim::test;
+
+namespace {
+
+struct BadLine {
+  const char* line;
+  const char* says;
+};
+const BadLine kBadLines[] = {
+    {"frobnicate.b32 %r1, %r2;", "frobnicate"},
+    {"add.sat.s32 %r1, %r2, %r3;", "saturating"},
+    {"add.rn.f16x2 %r1, %r2, %r3;", "add.rn.f16x2"},
+    {"add.rq.f32 %r1, %r2, %r3;", "rq"},
+    {"mul.s32 %r1, %r2, %r3;", ".lo, .hi or .wide"},
+    {"mul.wide.s64 %d1, %d2, %d3;", "type"},
+    {"mad24.lo.s32 %r1, %r2, %r3, %r4;", "mad24"},
+    {"fma.f32 %r1, %r2, %r3, %r4;", "rounds"},
+    {"div.approx.f32 %r1, %r2, %r3;", "correctly rounded"},
+    {"div.full.f32 %r1, %r2, %r3;", "correctly rounded"},
+    {"sqrt.approx.f32 %r1, %r2;", "correctly rounded"},
+    {"lg2.approx.f32 %r1, %r2;", "lg2"},
+    {"sin.approx.f32 %r1, %r2;", "sin"},
+    {"tanh.approx.f32 %r1, %r2;", "tanh"},
+    {"max.xorsign.abs.f32 %r1, %r2, %r3;", "xorsign"},
+    {"ex2.approx.f16x2 %r1, %r2;", "ex2"},
+    {"cvt.rn.satfinite.e4m3x2.f32 %h1, %r1, %r2;", ""},
+    {"cvt.rz.f16.f32 %h1, %r1;", "conversion"},
+    {"cvt.s32.f32 %r1, %r2;", ".rni"},
+    {"cvt.sat.u8.s32 %h1, %r1;", "sat"},
+    {"setp.lt.f16 %p1, %h1, %h2;", "type"},
+    {"setp.ltu.s32 %p1, %r1, %r2;", "unordered"},
+    {"setp.below.u32 %p1, %r1, %r2;", "comparison"},
+    {"set.lt.u32.s32 %r1, %r2, %r3;", "set"},
+    {"prmt.b32.f4e %r1, %r2, %r3, %r4;", "f4e"},
+    {"lop3.b32 %r1, %r2, %r3, %r4, %r5;", "immediate"},
+    {"shf.l.b32 %r1, %r2, %r3, %r4;", ".wrap or .clamp"},
+    {"bfi.b32 %r1, %r2, %r3, %r4, %r5;", "bfi"},
+    {"dp4a.s32.s32 %r1, %r2, %r3, %r4;", "dp4a"},
+    {"mov.b32 %r1, %clusterid_of_mine;", "clusterid_of_mine"},
+    {"mov.b64 %r1, %d1;", "width"},
+    {"ld.global.v3.u32 {%r1, %r2, %r3}, [%d1];", "v3"},
+    {"ld.shared::cluster.u32 %r1, [%r2];", "cluster"},
+    {"ld.global.fancy.u32 %r1, [%d1];", "fancy"},
+    {"st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];", ""},
+    {"st.param.u32 [out], %r1;", "call"},
+    {"atom.global.add.f16x2 %r1, [%d1], %r2;", "atomic"},
+    {"atom.global.sub.u32 %r1, [%d1], %r2;", "atomic"},
+    {"isspacep.shared %p1, %d1;", "isspacep"},
+    {"shfl.idx.b32 %r1, %r2, %r3, %r4;", "shfl.sync"},
+    {"vote.sync.most.pred %p1, %p2, -1;", "vote"},
+    {"match.any.sync.b32 %r1, %r2, -1;", "match"},
+    {"redux.sync.min.f32 %r1, %r2, -1;", "redux"},
+    {"bar.red.popc.u32 %r1, 0, %p1;", "barrier"},
+    {"barrier.cluster.arrive;", "cluster"},
+    {"elect.sync %p1, -1;", "elect"},
+    {"setmaxnreg.inc.sync.aligned.u32 28;", "multiple of 8"},
+    {"setmaxnreg.inc.sync.aligned.u32 264;", "256"},
+    {"brx.idx %r1, LIST;", ""},
+    {"bra NOWHERE;", "NOWHERE"},
+    {"call.uni f;", ""},
+    {"mbarrier.arrive.noComplete.shared::cta.b64 %d1, [%r1], 1;", "noComplete"},
+    {"mbarrier.test_wait.parity.shared::cluster.b64 %p1, [%r1], 0;", "own CTA"},
+    {"mbarrier.toggle.shared::cta.b64 [%r1];", "mbarrier"},
+    {"mbarrier.init.shared::cta.b32 [%r1], 1;", ".b64"},
+    {"cp.async.ca.shared.global [%r1], [%d1], 16;", "cp.async.bulk"},
+    {"cp.async.bulk.tensor.6d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2}], [%r3];", ".1d to .5d"},
+    {"cp.async.bulk.tensor.2d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2, %r3}], [%r4];", "im2col"},
+    {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%d1, {%r2, %r3}], [%r4], %h1;", "cluster"},
+    {"cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2}], [%r3];", "coordinates"},
+    {"cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%d1, {%r2, %r3}], [%r1];", ""},
+    {"fence.proxy.texture;", "proxy"},
+    {"fence.acq_rel;", "scope"},
+    {"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 48;", "power of two"},
+    {"tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r1], 32;", "cta_group::2"},
+    {"tcgen05.alloc.cta_group::1.shared::cta.b32 [%r1], 32;", ".sync.aligned"},
+    {"tcgen05.mma.cta_group::1.kind::tf32 [%r1], %d1, %d2, %r2, %p1;", "kind::f16"},
+    {"tcgen05.mma.cta_group::1.kind::f16.ashift [%r1], [%r3], %d2, %r2, %p1;", "ashift"},
+    {"tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %d1, %d2, %r2, %p1;", "form"},
+    {"tcgen05.ld.sync.aligned.32x32b.x3.b32 {%r1, %r2, %r3}, [%r4];", "repetitions"},
+    {"tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, %r2, %r3}, [%r4];", "2 registers"},
+    {"tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {%r1}, [%r4], 1;", "shapes"},
+    {"tcgen05.ld.sync.aligned.32x32b.x1.pack::16b.b32 {%r1}, [%r4];", "pack::16b"},
+    {"tcgen05.ld.sync.aligned.32x32b.x1.b32 {_}, [%r4];", "_"},
+    {"tcgen05.cp.cta_group::1.128x256b [%r1], %d1;", "tcgen05"},
+    {"tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cta.b64 [%r1];", "shared::cta"},
+    {"tcgen05.wait::mma.sync.aligned;", "tcgen05"},
+    {"tcgen05.fence::before_thread_sync.cluster;", "cluster"},
+    {"createpolicy.range.L2::evict_last.b64 %d1, %r1, %r2;", ""},
+};
+
+}  // namespace
+
+TEST_CASE("unknown instructions, modifiers and types are refused at load, with line and text") {
+  for (const BadLine& bad : kBadLines) {
+    // The bad line is line 20.
+    std::string text = module_of(".extern .shared .align 1024 .b8 smem[];\n.visible .entry kernel(.param .u32 out)\n{\n"
+                                 "  .reg .pred %p<4>;\n  .reg .b16 %h<4>;\n  .reg .b32 %r<8>;\n  .reg .b64 %d<4>;\n");
+    while (std::count(text.begin(), text.end(), '\n') < 19) text += "  mov.u32 %r0, 1;\n";
+    text += std::string("  ") + bad.line + "\n  ret;\n}\n";
+    INFO(bad.line);
+    try {
+      build_program(text);
+      FAIL_CHECK("was accepted");
+    } catch (const fa4::sim::ptx::Error& error) {
+      const std::string report = error.what();
+      CHECK(error.line == 20);
+      CHECK(report.find("line 20") != std::string::npos);
+      CHECK(report.find(bad.says) != std::string::npos);
+      CHECK(report.find(std::string(bad.line).substr(0, 12)) != std::string::npos);
+    }
+  }
+}
