@@ -33,7 +33,7 @@ uint64_t value(const Row* row, int lane, bool wide) {
 
 uint64_t engine_time(Cta& cta, uint64_t now, uint32_t bytes, uint64_t latency) {
   cta.tma_free = std::max(cta.tma_free, now) + bytes / kBytesPerCycle;
-  return cta.tma_free + latency;
+  return (cta.random ? now : cta.tma_free) + delay(cta, latency);
 }
 
 uint32_t map_slot(Cta& cta) {
@@ -126,6 +126,7 @@ const Op* box_load(Warp& w, const Op* op, Mask mask) {
       fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(cta, event.address));
     }
     set_shared_valid(cta, box.shared, box.bytes, false);
+    if (cta.observer) event.token = cta.observer->copy_in_issued(w, event);
     event.time = engine_time(cta, w.time, box.bytes, kLoadLatency);
     trace(event, FA4SIM_EVENT_BOX_LOAD, w.time);
     schedule(cta, event);
@@ -154,6 +155,7 @@ const Op* box_store(Warp& w, const Op* op, Mask mask) {
     event.group = g.newest;
     ++g.unread[g.newest % BulkGroups::capacity];
     ++g.unfinished[g.newest % BulkGroups::capacity];
+    if (cta.observer) cta.observer->copy_out_issued(w, event);
     event.time = engine_time(cta, w.time, box.bytes, kStoreReadLatency);
     trace(event, FA4SIM_EVENT_BOX_STORE, w.time);
     schedule(cta, event);
@@ -191,6 +193,7 @@ const Op* bulk_load(Warp& w, const Op* op, Mask mask) {
     }
     if (!find_mbarrier(cta, event.address)) fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(cta, event.address));
     set_shared_valid(cta, event.shared, event.bytes, false);
+    if (cta.observer) event.token = cta.observer->copy_in_issued(w, event);
     event.time = engine_time(cta, w.time, event.bytes, kLoadLatency);
     trace(event, FA4SIM_EVENT_BOX_LOAD, w.time);
     schedule(cta, event);
@@ -211,13 +214,24 @@ void retire(BulkGroups& g) {
   while (g.oldest < g.newest && g.unfinished[g.oldest % BulkGroups::capacity] == 0) ++g.oldest;
 }
 
+void note_passed(const Warp& w, const Fragment& f) {
+  if (!w.cta->observer || w.bulk.empty()) return;
+  for (Mask m = f.mask; m; m &= m - 1) {
+    const uint64_t newest = w.bulk[first_lane(m)].newest;
+    w.cta->observer->copy_group_waited(w, m & (0u - m), newest > f.wait_value ? newest - f.wait_value : 0, f.wait_object != 0);
+  }
+}
+
 // mode 1: .read
 const Op* wait_group(Warp& w, const Op* op, Mask) {
   Fragment& f = w.fragment();
   f.wait_object = op->mode;
   f.wait_value = uint32_t(op->imm);
   f.pc = op + 1;
-  if (bulk_groups_passed(w, f)) return op + 1;
+  if (bulk_groups_passed(w, f)) {
+    note_passed(w, f);
+    return op + 1;
+  }
   f.state = Fragment::State::bulk_group;
   f.wait_begin = w.time;
   return nullptr;
@@ -229,6 +243,7 @@ void wake_bulk_waiters(const Event& event) {
     if (f.state != Fragment::State::bulk_group || !bulk_groups_passed(w, f)) continue;
     f.state = Fragment::State::ready;
     w.time = std::max(w.time, event.time);
+    note_passed(w, f);
   }
 }
 
@@ -256,6 +271,7 @@ void land_box_load(const Event& event) {
   set_shared_valid(cta, event.shared, event.bytes, true);
   MBarrier* barrier = find_mbarrier(cta, event.address);
   if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the copy lands but its mbarrier is gone");
+  if (cta.observer) cta.observer->copy_in_landed(event);
   const std::string tx = complete_tx(cta, *barrier, event.bytes, event.time);
   if (!tx.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, tx);
 }
@@ -268,6 +284,7 @@ void land_bulk_load(const Event& event) {
   set_shared_valid(cta, event.shared, event.bytes, true);
   MBarrier* barrier = find_mbarrier(cta, event.address);
   if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the copy lands but its mbarrier is gone");
+  if (cta.observer) cta.observer->copy_in_landed(event);
   const std::string tx = complete_tx(cta, *barrier, event.bytes, event.time);
   if (!tx.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, tx);
 }
@@ -285,7 +302,7 @@ void land_box_store_read(const Event& event) {
   --g.unread[event.group % BulkGroups::capacity];
   Event done = event;
   done.kind = Event::Kind::box_store_done;
-  done.time = event.time + kStoreLatency - kStoreReadLatency;
+  done.time = event.time + delay(cta, kStoreLatency - kStoreReadLatency);
   schedule(cta, done);
   wake_bulk_waiters(event);
 }

@@ -128,9 +128,11 @@ void complete_cta_barrier(Cta& cta, uint32_t id, uint64_t time) {
       if (f.state == Fragment::State::cta_barrier && f.wait_object == id) {
         f.state = Fragment::State::ready;
         w.time = std::max(w.time, time);
+        if (cta.observer) cta.observer->cta_barrier_passed(w, f.mask, id);
       }
     }
   }
+  if (cta.observer) cta.observer->cta_barrier_opened(id);
   cta.scheduler->slice_end = time;  // the others may be due first
 }
 
@@ -225,6 +227,7 @@ const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
     barrier.arrived += 32;
     ++cta.scheduler->progress;
   }
+  if (cta.observer) cta.observer->cta_barrier_arrived(w, op, mask, id);
   const bool complete = warp_complete && barrier.arrived >= barrier.expected;
   if (!complete) {
     if (arrive_only) return op + 1;
@@ -235,6 +238,7 @@ const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
     f.pc = op + 1;
     return nullptr;
   }
+  if (cta.observer && !arrive_only) cta.observer->cta_barrier_passed(w, mask, id);
   complete_cta_barrier(cta, id, w.time);
   return op + 1;
 }
@@ -243,7 +247,9 @@ const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
 
 using WarpWide = void (*)(Warp&, const Op*, Mask members);
 
-void warp_barrier(Warp&, const Op*, Mask) {}
+void warp_barrier(Warp& w, const Op* op, Mask members) {
+  if (w.cta->observer) w.cta->observer->warp_barrier(w, op, members);
+}
 
 // Gathers the lanes of the member mask; the last fragment to come executes for all. Lanes meet at one instruction;
 // bar.warp.sync alone may stand in several places.

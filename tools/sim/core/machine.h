@@ -13,6 +13,7 @@
 #include "../driver/fa4sim.h"
 #include "../engine/device.h"
 #include "global_memory.h"
+#include "observer.h"
 #include "op.h"
 #include "tensor_map.h"
 #include "tensor_memory.h"
@@ -126,6 +127,7 @@ struct Event {
   uint64_t group = 0;        // stores: bulk group of the lane
   int32_t coordinates[5] = {};
   uint32_t slot = 0;         // mma: index into Cta::mmas; boxes: into Cta::maps
+  uint32_t token = 0;        // the observer's
   const Op* op = nullptr;
 };
 
@@ -147,6 +149,7 @@ struct LaunchState {
   const class NameTable* names = nullptr;
   uint32_t sm_count = 1;
   uint32_t dynamic_shared = 0;  // address of the first dynamic byte
+  uint64_t adversarial_seed = 0;
 };
 
 // The engine, as semantics see it.
@@ -192,6 +195,9 @@ struct Cta {
   uint32_t live_warps = 0;
   std::vector<uint64_t> executed;            // [op]: thread instructions
   bool traced = false;
+  bool over = false;                         // all lanes have exited
+  Observer* observer = nullptr;              // null: nobody watches
+  uint64_t random = 0;                       // state of the adversarial choices; 0: nominal timing
 
   // All events of the CTA name where they come from through these.
   void trace(const fa4sim_event& event) {
@@ -199,11 +205,30 @@ struct Cta {
   }
 };
 
+// Scrambles 64 bits.
+inline uint64_t mixed(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+  return x ^ (x >> 31);
+}
+// An adversarial choice in 0..n-1, from the CTA's own sequence: the same for any number of host threads.
+inline uint64_t drawn(Cta& cta, uint64_t n) {
+  cta.random += 0x9E3779B97F4A7C15;
+  return mixed(cta.random) % n;
+}
+// How long an asynchronous agent takes: the nominal time, or, drawn, anything from at once to many times that.
+inline uint64_t delay(Cta& cta, uint64_t nominal) {
+  if (!cta.random) return nominal;
+  return 1 + drawn(cta, drawn(cta, 8) == 0 ? 16 * nominal : 2 * nominal);
+}
+
 // Stops the launch with a report that names the op's place, the warp and the message.
 [[noreturn]] void fault(const Warp& warp, const Op* op, Fault::Kind kind, const std::string& message);
 [[noreturn]] void fault(const Cta& cta, uint32_t warp, const Op* op, Fault::Kind kind, const std::string& message);
 
 // "asm/attention/softmax.cuh:57 (PTX line 120: tcgen05.ld...)".
 std::string place(const Cta& cta, const Op* op);
+// "warp 12 (mma)".
+std::string role_name(const Cta& cta, uint32_t warp);
 
 }  // namespace fa4::sim

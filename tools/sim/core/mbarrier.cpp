@@ -21,6 +21,7 @@ constexpr uint64_t kWakeCycles = 20;
 void complete_phase_if_due(Cta& cta, MBarrier& barrier, uint64_t time) {
   ++cta.scheduler->progress;
   if (barrier.pending != 0 || barrier.tx != 0) return;
+  if (cta.observer) cta.observer->mbarrier_completed(barrier.address, barrier.phase);
   ++barrier.phase;
   barrier.pending = barrier.expected;
   for (Warp& w : cta.warps) {
@@ -91,6 +92,18 @@ void check(Warp& w, const Op* op, const std::string& error) {
   if (!error.empty()) fault(w, op, Fault::Kind::poison, error);
 }
 
+// Lanes with the same barrier, together.
+template <class F>
+void each_address(const Warp& w, const Op* op, Mask mask, F f) {
+  while (mask) {
+    const uint64_t address = address_of(w, op, first_lane(mask));
+    Mask same = 0;
+    for (Mask m = mask; m; m &= m - 1) same |= Mask(address_of(w, op, first_lane(m)) == address) << first_lane(m);
+    f(same, uint32_t(address));
+    mask &= ~same;
+  }
+}
+
 const Op* init(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
@@ -112,6 +125,7 @@ const Op* init(Warp& w, const Op* op, Mask mask) {
     }
     cta.mbarriers[index - 1] = {uint32_t(address), 0, int32_t(count), int32_t(count), 0, true};
     set_shared_valid(cta, uint32_t(address), 8, false);
+    if (cta.observer) cta.observer->mbarrier_initialised(w, op, lane, uint32_t(address));
   }
   return op + 1;
 }
@@ -127,6 +141,7 @@ uint64_t state_of(const MBarrier& b) { return uint64_t(uint32_t(b.pending)) << 3
 // size 0: arrive by register b. 1: arrive.expect_tx, 1 arrival. 2: arrive_drop.
 const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
+  if (cta.observer) each_address(w, op, mask, [&](Mask lanes, uint32_t at) { cta.observer->mbarrier_arriving(w, op, lanes, at); });
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
     MBarrier& barrier = require(w, op, lane);
@@ -172,6 +187,8 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
     passed |= Mask(done) << lane;
   }
   Fragment& f = w.fragment();
+  // A try_wait may return false whenever it likes.
+  if (passed && (op->mode & 4) && w.cta->random && drawn(*w.cta, 16) == 0) passed = 0, f.time_limit = true;
   if (passed == 0 && (op->mode & 4) && !f.time_limit) {
     f.state = Fragment::State::mbarrier;
     f.pc = op;
@@ -193,6 +210,9 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
   f.wait_begin = 0;
   f.time_limit = false;
   if (passed) ++w.counters.barrier_waits;
+  if (passed && w.cta->observer) {
+    each_address(w, op, passed, [&](Mask lanes, uint32_t at) { w.cta->observer->mbarrier_waited(w, op, lanes, at); });
+  }
   w.predicates[op->pd] = (w.predicates[op->pd] & ~mask) | passed;
   return op + 1;
 }
@@ -202,6 +222,11 @@ const Op* pending_count(Warp& w, const Op* op, Mask mask) {
     const int lane = first_lane(mask);
     w.rows[op->d].lane[lane] = w.rows[op->a + 1].lane[lane];
   }
+  return op + 1;
+}
+// Op::mode holds the FenceKind.
+const Op* fence(Warp& w, const Op* op, Mask mask) {
+  if (w.cta->observer) w.cta->observer->fence(w, op, mask, FenceKind(op->mode));
   return op + 1;
 }
 const Op* nothing(Warp&, const Op* op, Mask) { return op + 1; }
@@ -275,20 +300,23 @@ void build_mbarrier(Builder& b, Modifiers& m) {
 
 // Fences order what this engine executes in order anyway; the happens-before checker is where they count.
 void build_fence(Builder& b, Modifiers& m) {
+  bool proxy_async = false, init = false;
   if (m.take("proxy")) {
+    proxy_async = std::count(b.instruction().parts.begin(), b.instruction().parts.end(), "async") != 0;
     if (m.take_any({"alias", "async", "async::generic", "tensormap::generic"}).empty()) b.refuse("unknown proxy fence");
     m.take_any({"acquire", "release"});
     m.take_prefix("sync_restrict::");
     m.take_any({"global", "shared::cta", "shared::cluster"});
     m.take_any({"cta", "cluster", "gpu", "sys"});
   } else if (m.take("mbarrier_init")) {
+    init = true;
     if (!m.take("release") || !m.take("cluster")) b.refuse("fence.mbarrier_init is .release.cluster");
   } else {
     m.take_any({"sc", "acq_rel", "acquire", "release"});
     m.take_prefix("sync_restrict::");
     if (m.take_any({"cta", "cluster", "gpu", "sys"}).empty()) b.refuse("a fence names its scope");
   }
-  b.emit(nothing);
+  b.emit(proxy_async || init ? fence : nothing).mode = uint8_t(init ? FenceKind::mbarrier_init : FenceKind::proxy_async);
 }
 
 }  // namespace

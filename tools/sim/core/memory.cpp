@@ -58,6 +58,7 @@ std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t by
         w.cached_end = start + size;
         w.cached_host = cta.launch->memory->at(start, size);
       }
+      if (cta.observer) cta.observer->global_access(w, op, lane, address, bytes, write);
       return w.cached_host + (address - w.cached_start);
     }
     case AddressSpace::shared: {
@@ -68,6 +69,7 @@ std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t by
         fault(w, op, Fault::Kind::poison, "lane " + std::to_string(lane) + (write ? " writes" : " reads") +
               " the live barrier " + barrier_name(cta, barrier->address) + " as data");
       }
+      if (cta.observer) cta.observer->shared_access(w, op, lane, at, bytes, write);
       if (write) {
         set_shared_valid(cta, at, bytes, true);
       } else if (const int64_t bad = first_invalid_shared(cta, at, bytes); bad >= 0) {

@@ -55,6 +55,7 @@ const Op* alloc(Warp& w, const Op* op, Mask mask) {
   for (uint32_t c = base; c < base + columns; ++c) std::fill_n(cta.tmem.valid[c], TensorMemory::partitions, 0u);
   std::memcpy(cta.shared.data() + address, &base, 4);
   set_shared_valid(cta, address, 4, true);
+  if (cta.observer) cta.observer->tmem_allocated(w, op, base, columns, address);
   return op + 1;
 }
 
@@ -71,6 +72,7 @@ const Op* dealloc(Warp& w, const Op* op, Mask mask) {
     cta.tmem.allocated[c] = false;
   }
   cta.tmem_allocations.erase(it);
+  if (cta.observer) cta.observer->tmem_released(w, op, address, columns);
   return op + 1;
 }
 
@@ -178,6 +180,7 @@ const Op* tmem_load(Warp& w, const Op* op, Mask mask) {
     w.any_undelivered = true;
   }
   count(w, v, FA4SIM_EVENT_TMEM_LOAD, op->aux_count);
+  if (w.cta->observer) w.cta->observer->tmem_access(w, op, v.column, v.columns, false);
   return op + 1;
 }
 
@@ -208,6 +211,7 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
     }
   }
   count(w, v, FA4SIM_EVENT_TMEM_STORE, op->aux_count);
+  if (w.cta->observer) w.cta->observer->tmem_access(w, op, v.column, v.columns, true);
   return op + 1;
 }
 
@@ -219,6 +223,7 @@ const Op* tmem_wait_load(Warp& w, const Op* op, Mask mask) {
     std::fill(w.undelivered.begin(), w.undelivered.end(), uint8_t(0));
     w.any_undelivered = false;
   }
+  if (w.cta->observer) w.cta->observer->tmem_waited(w, false);
   return op + 1;
 }
 
@@ -231,10 +236,15 @@ const Op* wait_store(Warp& w, const Op* op, Mask mask) {
     for (uint32_t c = column; c < column + columns; ++c) w.cta->tmem.store_in_flight[c][w.index % 4] = 0;
   }
   w.tmem_pending_stores.clear();
+  if (w.cta->observer) w.cta->observer->tmem_waited(w, true);
   return op + 1;
 }
 
-const Op* nothing(Warp&, const Op* op, Mask) { return op + 1; }
+// They order what this engine executes in order anyway; the happens-before checker is where they count.
+const Op* thread_sync_fence(Warp& w, const Op* op, Mask mask) {
+  if (w.cta->observer) w.cta->observer->fence(w, op, mask, FenceKind(op->mode));
+  return op + 1;
+}
 
 // ---- from PTX ------------------------------------------------------------------------------------------------------------
 
@@ -314,9 +324,9 @@ void build_tcgen05(Builder& b, Modifiers& m) {
     b.emit(wait_store);
     return;
   }
-  // They order what this engine executes in order anyway; the happens-before checker is where they count.
-  if (m.take("fence::before_thread_sync") || m.take("fence::after_thread_sync")) {
-    b.emit(nothing);
+  const bool before = m.take("fence::before_thread_sync");
+  if (before || m.take("fence::after_thread_sync")) {
+    b.emit(thread_sync_fence).mode = uint8_t(before ? FenceKind::before_thread_sync : FenceKind::after_thread_sync);
     return;
   }
   b.refuse("this tcgen05 instruction is not supported");

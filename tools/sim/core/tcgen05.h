@@ -36,6 +36,22 @@ inline uint32_t chunk_address(const MatrixDescriptor& d, bool mn_major, uint32_t
   return address ^ (address >> 7 & period) << 4;
 }
 
+constexpr uint32_t kDepth = 16;  // K of an MMA with 16-bit inputs
+
+// Visits the chunks of an operand of `rows` (M or N) x 16: f(mn, k, address).
+template <class F>
+void each_chunk(const MatrixDescriptor& d, bool mn_major, uint32_t rows, F f) {
+  if (mn_major) {
+    for (uint32_t k = 0; k < kDepth; ++k) {
+      for (uint32_t mn = 0; mn < rows; mn += 8) f(mn, k, chunk_address(d, true, mn, k));
+    }
+  } else {
+    for (uint32_t mn = 0; mn < rows; ++mn) {
+      for (uint32_t k = 0; k < kDepth; k += 8) f(mn, k, chunk_address(d, false, mn, k));
+    }
+  }
+}
+
 void land_mma(const Event& event);
 void land_commit(const Event& event);
 

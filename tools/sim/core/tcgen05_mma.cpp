@@ -22,7 +22,6 @@ namespace {
 
 // Nominal times in cycles; an MMA occupies the tensor core for max(N / 2, bytes of shared memory read / 128).
 constexpr uint64_t kLatencyShared = 136, kLatencyTensor = 104, kIssue = 8;
-constexpr uint32_t kDepth = 16;  // K of an instruction with 16-bit inputs
 
 struct Shape {
   uint32_t m, n;
@@ -47,20 +46,6 @@ std::string decode_instruction(uint32_t bits, Shape* s) {
   s->a_mn_major = bits >> 15 & 1;
   s->b_mn_major = bits >> 16 & 1;
   return {};
-}
-
-// Visits the chunks of an operand of `rows` (M or N) x 16: f(mn, k, address).
-template <class F>
-void each_chunk(const MatrixDescriptor& d, bool mn_major, uint32_t rows, F f) {
-  if (mn_major) {
-    for (uint32_t k = 0; k < kDepth; ++k) {
-      for (uint32_t mn = 0; mn < rows; mn += 8) f(mn, k, chunk_address(d, true, mn, k));
-    }
-  } else {
-    for (uint32_t mn = 0; mn < rows; ++mn) {
-      for (uint32_t k = 0; k < kDepth; k += 8) f(mn, k, chunk_address(d, false, mn, k));
-    }
-  }
 }
 
 // "" if every byte of the operand is there to be read.
@@ -212,12 +197,17 @@ const Op* mma(Warp& w, const Op* op, Mask mask) {
     if (const std::string e = decode_descriptor(work.b_descriptor, &b); !e.empty()) refuse(Fault::Kind::illegal_instruction, "B: " + e);
     if (const std::string e = operand_problem(cta, b, shape.b_mn_major, shape.n); !e.empty()) refuse(Fault::Kind::poison, "B: " + e);
     for (uint32_t c = work.d_column; c < work.d_column + shape.n; ++c) ++tmem.mma_in_flight[c];
+    if (cta.observer) {
+      MatrixDescriptor a{};
+      decode_descriptor(work.a_descriptor, &a);
+      cta.observer->mma_issued(w, op, lane, {work.a_in_tmem ? nullptr : &a, &b, shape.a_mn_major, shape.b_mn_major, shape.m, shape.n, work.a_column, work.d_column});
+    }
 
     const uint32_t shared_bytes = (work.a_in_tmem ? 0 : shape.m * 32) + shape.n * 32;
     const uint64_t busy = std::max(shape.n / 2, shared_bytes / 128);
     cta.tensor_core_free = std::max(cta.tensor_core_free, w.time + kIssue) + busy;
     Event event;
-    event.time = std::max(cta.tensor_core_free + (work.a_in_tmem ? kLatencyTensor : kLatencyShared), cta.last_mma_done + 1);
+    event.time = std::max(cta.tensor_core_free + delay(cta, work.a_in_tmem ? kLatencyTensor : kLatencyShared), cta.last_mma_done + 1);
     cta.last_mma_done = w.last_mma_done[lane] = event.time;
     event.kind = Event::Kind::mma;
     event.cta = &cta;
@@ -255,13 +245,14 @@ const Op* commit(Warp& w, const Op* op, Mask mask) {
     const uint64_t address = own_shared((op->mode & 1 ? uint64_t(a[0].lane[lane]) | uint64_t(a[1].lane[lane]) << 32 : a[0].lane[lane]) + uint64_t(op->imm));
     if (!find_mbarrier(cta, address)) fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(cta, uint32_t(address)));
     Event event;
-    event.time = std::max(w.last_mma_done[lane], w.time + kIssue);
+    event.time = std::max(w.last_mma_done[lane], w.time + kIssue) + (cta.random ? delay(cta, kLatencyShared) : 0);
     event.kind = Event::Kind::commit;
     event.cta = &cta;
     event.warp = uint16_t(w.index);
     event.lane = uint16_t(lane);
     event.address = uint32_t(address);
     event.op = op;
+    if (cta.observer) event.token = cta.observer->commit_issued(w, event);
     ++cta.in_flight;
     cta.scheduler->schedule(event);
     ++w.counters.commits;
@@ -360,6 +351,7 @@ void land_commit(const Event& event) {
   Cta& cta = *event.cta;
   MBarrier* barrier = find_mbarrier(cta, event.address);
   if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the commit arrives but its mbarrier is gone");
+  if (cta.observer) cta.observer->commit_landed(event);
   const std::string e = arrive(cta, *barrier, 1, event.time);
   if (!e.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, e);
   ++cta.warps[event.warp].counters.barrier_arrivals;

@@ -44,6 +44,33 @@ uint64_t hand_out(const std::vector<T>& items, T* to, uint64_t capacity) {
   return items.size();
 }
 
+// What the checkers have found since, in front of nothing that was gathered before. device_lock is held.
+void gather_findings(State& s) {
+  if (s.collector) merge(s.findings, s.collector->take());
+}
+
+template <size_t size>
+void copy_text(char (&to)[size], const std::string& from) {
+  const size_t n = std::min(from.size(), size - 1);
+  std::copy_n(from.data(), n, to);
+  to[n] = 0;
+}
+
+fa4sim_finding flat(const Finding& from) {
+  fa4sim_finding to{};
+  to.warning = from.warning;
+  to.count = from.count;
+  to.cta = from.cta;
+  to.cycle = from.cycle;
+  copy_text(to.kind, kind_name(from.kind));
+  copy_text(to.memory, from.memory);
+  copy_text(to.first, from.first);
+  copy_text(to.second, from.second);
+  copy_text(to.last_sync, from.last_sync);
+  copy_text(to.chain, from.chain);
+  return to;
+}
+
 CUresult check_struct(const fa4sim_config* config) {
   if (config == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "the fa4sim_config pointer is null");
   if (config->struct_size != sizeof(fa4sim_config))
@@ -131,6 +158,47 @@ void fa4sim_set_progress(void (*progress)(void* user, uint64_t done, uint64_t to
   std::function<void(uint64_t, uint64_t)> call;
   if (progress != nullptr) call = [=](uint64_t done, uint64_t total) { progress(user, done, total); };
   change([&](State& s) { s.progress = call; }, [&](Device& device) { device.set_progress(call); });
+}
+
+int fa4sim_check(int on) {
+  return api([&]() -> CUresult {
+    return static_cast<CUresult>(of_device([&](Device& device) {
+      State& s = state();
+      gather_findings(s);
+      s.collector = on ? std::make_unique<Collector>() : nullptr;
+      Collector* collector = s.collector.get();
+      if (collector) device.set_observers([=](uint32_t thread) { return collector->observer(thread); });
+      else device.set_observers(nullptr);
+    }));
+  });
+}
+
+uint64_t fa4sim_count_findings(void) {
+  uint64_t count = 0;
+  of_device([&](Device&) {
+    gather_findings(state());
+    count = state().findings.size();
+  });
+  return count;
+}
+
+uint64_t fa4sim_take_findings(fa4sim_finding* findings, uint64_t capacity) {
+  uint64_t count = 0;
+  if (findings == nullptr) return 0;
+  of_device([&](Device&) {
+    State& s = state();
+    gather_findings(s);
+    count = std::min<uint64_t>(capacity, s.findings.size());
+    for (uint64_t i = 0; i < count; ++i) findings[i] = flat(s.findings[i]);
+    s.findings.erase(s.findings.begin(), s.findings.begin() + static_cast<std::ptrdiff_t>(count));
+  });
+  return count;
+}
+
+int fa4sim_set_adversarial(uint64_t seed) {
+  return api([&]() -> CUresult {
+    return static_cast<CUresult>(of_device([&](Device& device) { device.set_adversarial(seed); }));
+  });
 }
 
 const char* fa4sim_last_error(void) {

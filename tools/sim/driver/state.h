@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "../check/collector.h"
 #include "../engine/device.h"
 #include "fa4sim.h"
 
@@ -129,6 +130,9 @@ struct State {
   DeviceConfig config;
   bool configured = false;  // by fa4sim_configure, which then goes before the environment
   std::unique_ptr<Device> device;
+  // Guarded by device_lock.
+  std::unique_ptr<Collector> collector;  // null: launches are not checked
+  std::vector<Finding> findings;         // gathered, oldest first
   std::function<void(uint64_t done, uint64_t total)> progress;  // asked for, perhaps before there is a device
   int64_t traced_cta = -1;
 

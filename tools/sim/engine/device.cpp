@@ -27,6 +27,8 @@ struct Device::State {
   const Code* code = nullptr;
   int64_t trace_cta = -1;
   std::function<void(uint64_t, uint64_t)> progress;
+  std::function<Observer*(uint32_t)> observers;
+  uint64_t adversarial_seed = 0;
 };
 
 namespace {
@@ -111,6 +113,7 @@ void Device::launch(const Launch& launch) {
   common.trace = &trace;
   common.names = &program.names();
   common.sm_count = config.sm_count;
+  common.adversarial_seed = state_->adversarial_seed;
   common.dynamic_shared = code->dynamic_shared;
   if (common.dynamic_shared + launch.dynamic_shared_bytes > kSharedBase + kSharedLimit) {
     throw Fault(Fault::Kind::bad_launch, std::to_string(launch.dynamic_shared_bytes) + " bytes of dynamic shared memory do not fit beside the static ones; 232448 bytes is the limit of a CTA");
@@ -131,7 +134,8 @@ void Device::launch(const Launch& launch) {
     uint64_t current = 0;
     try {
       // CTAs that may talk to each other are resident together, as many as the SMs hold; others run alone.
-      Group group(common, code->communicates ? uint32_t(std::min<uint64_t>(ctas, config.sm_count)) : 1);
+      Observer* const observer = state_->observers && !code->communicates ? state_->observers(thread) : nullptr;
+      Group group(common, observer, code->communicates ? uint32_t(std::min<uint64_t>(ctas, config.sm_count)) : 1);
       group.run(
           [&]() -> int64_t {
             if (stop) return -1;
@@ -198,6 +202,15 @@ std::vector<fa4sim_event> Device::trace() const {
 void Device::trace_cta(int64_t cta) {
   const std::lock_guard lock(state_->launch_mutex);
   state_->trace_cta = cta;
+}
+
+void Device::set_observers(std::function<Observer*(uint32_t)> observers) {
+  const std::lock_guard lock(state_->launch_mutex);
+  state_->observers = std::move(observers);
+}
+void Device::set_adversarial(uint64_t seed) {
+  const std::lock_guard lock(state_->launch_mutex);
+  state_->adversarial_seed = seed;
 }
 
 uint64_t Device::instructions_in_source(const std::string& file_suffix) const {

@@ -30,6 +30,8 @@ struct DeviceConfig {
   uint64_t memory_bytes = 64ull << 30;    // capacity of device memory (reserved, not committed)
 };
 
+class Observer;
+
 // A kernel parameter, as cuFuncGetParamInfo reports it.
 struct ParamInfo {
   uint32_t offset, size;                  // bytes
@@ -90,6 +92,10 @@ class Device {
   std::vector<uint64_t> cta_cycles() const;             // of the last launch, one a CTA
   std::vector<fa4sim_event> trace() const;              // of the last launch, CTA given by trace_cta
   void trace_cta(int64_t cta);                          // -1: none
+  // From the next launch on, host thread i reports what its CTAs do to observers(i). Null: nobody watches.
+  void set_observers(std::function<Observer*(uint32_t host_thread)> observers);
+  // From the next launch on: every delay and choice that the model leaves open is drawn from the seed. 0: nominal timing.
+  void set_adversarial(uint64_t seed);
   // Executed thread instructions by source file of the .cu (suffix match), in the last launch.
   uint64_t instructions_in_source(const std::string& file_suffix) const;
 

@@ -79,7 +79,7 @@ void merge_fragments(Warp& w) {
 
 }  // namespace
 
-Group::Group(LaunchState& launch, uint32_t resident_ctas) : launch_(launch) {
+Group::Group(LaunchState& launch, Observer* observer, uint32_t resident_ctas) : launch_(launch), observer_(observer) {
   ctas_.resize(resident_ctas);
   occupied_.assign(resident_ctas, false);
 }
@@ -153,6 +153,10 @@ void Group::start(Cta& cta, int64_t id) {
       for (int lane = 0; lane < kLanes; ++lane) w.rows[row.row].lane[lane] = fixed_value(row, w, lane);
     }
   }
+  cta.random = launch_.adversarial_seed == 0 ? 0 : mixed(launch_.adversarial_seed * 0x9E3779B97F4A7C15 + cta.id + 1) | 1;
+  cta.over = false;
+  cta.observer = observer_;
+  if (observer_) observer_->begin(cta);
 }
 
 // Chooses a fragment of the warp that can run; false if all wait.
@@ -321,6 +325,11 @@ void Group::run(const std::function<int64_t()>& next_cta, const std::function<vo
     } else if (best) {
       slice_end = (second == ~0ull ? best->time : std::max(second, best->time)) + kSliceCycles;
       if (!events_.empty()) slice_end = std::min(slice_end, events_.front().time);
+      if (best->cta->random) {
+        // Warps take turns in any order and for any time: this one loses a while, and stops at an arbitrary point.
+        if (drawn(*best->cta, 4) == 0) best->time += drawn(*best->cta, 4 * kSliceCycles);
+        slice_end = std::min(slice_end, best->time + 1 + drawn(*best->cta, kSliceCycles));
+      }
       slice_end = std::max(slice_end, best->time + 1);
       const uint64_t before = progress;
       const bool waiting_lanes = best->fragments.size() > 1;
@@ -348,8 +357,11 @@ void Group::run(const std::function<int64_t()>& next_cta, const std::function<vo
       if (!occupied_[i]) continue;
       Cta& cta = *ctas_[i];
       const bool alive = std::any_of(cta.warps.begin(), cta.warps.end(), [](const Warp& w) { return w.alive != 0; });
-      if (!alive && cta.in_flight) check_nothing_in_flight(cta);
-      if (alive || cta.in_flight) continue;
+      if (alive) continue;
+      if (!cta.over && cta.observer) cta.observer->ended(cta.in_flight != 0);
+      cta.over = true;
+      if (cta.in_flight) check_nothing_in_flight(cta);
+      if (cta.in_flight) continue;
       finish(cta);
       done(cta);
       occupied_[i] = false;

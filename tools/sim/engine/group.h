@@ -16,7 +16,8 @@ namespace fa4::sim {
 
 class Group final : public Scheduler {
  public:
-  Group(LaunchState& launch, uint32_t resident_ctas);
+  // The observer, if there is one, watches the one resident CTA.
+  Group(LaunchState& launch, Observer* observer, uint32_t resident_ctas);
   ~Group();
   // Runs the CTAs that next_cta gives (-1: no more) to their end, at most resident_ctas at a time; calls done for each.
   // Throws Fault.
@@ -35,6 +36,7 @@ class Group final : public Scheduler {
   std::vector<const Cta*> resident() const;
 
   LaunchState& launch_;
+  Observer* observer_;
   std::vector<std::unique_ptr<Cta>> ctas_;  // resident ones; a slot is used again
   std::vector<bool> occupied_;
   std::vector<Event> events_;               // a heap, earliest first

@@ -17,11 +17,6 @@ namespace {
 
 const LoadedProgram& program_of(const Cta& cta) { return static_cast<const LoadedProgram&>(*cta.launch->launch->program); }
 
-std::string role(const Cta& cta, uint32_t warp) {
-  const std::string name = cta.launch->names->find(NameKind::role, warp);
-  return "warp " + std::to_string(warp) + (name.empty() ? "" : " (" + name + ")");
-}
-
 std::string short_path(const std::string& path) {
   const size_t at = path.rfind("asm/");
   return at == std::string::npos ? path : path.substr(at);
@@ -36,6 +31,11 @@ std::string lanes(Mask mask) {
 }
 
 }  // namespace
+
+std::string role_name(const Cta& cta, uint32_t warp) {
+  const std::string name = cta.launch->names->find(NameKind::role, warp);
+  return "warp " + std::to_string(warp) + (name.empty() ? "" : " (" + name + ")");
+}
 
 std::string place(const Cta& cta, const Op* op) {
   const Code& code = *cta.launch->code;
@@ -55,7 +55,7 @@ std::string place(const Cta& cta, const Op* op) {
 }
 
 void fault(const Cta& cta, uint32_t warp, const Op* op, Fault::Kind kind, const std::string& message) {
-  std::string text = cta.launch->code->name + ", CTA " + std::to_string(cta.id) + ", " + role(cta, warp);
+  std::string text = cta.launch->code->name + ", CTA " + std::to_string(cta.id) + ", " + role_name(cta, warp);
   if (op) text += "\n  at " + place(cta, op);
   throw Fault(kind, text + "\n  " + message);
 }
@@ -111,11 +111,11 @@ std::string describe_waiters(const std::vector<const Cta*>& ctas) {
     text += "CTA " + std::to_string(cta->id) + " of " + cta->launch->code->name + "\n";
     for (const Warp& w : cta->warps) {
       if (w.alive == 0) {
-        text += "  " + role(*cta, w.index) + ": has exited\n";
+        text += "  " + role_name(*cta, w.index) + ": has exited\n";
         continue;
       }
       for (const Fragment& f : w.fragments) {
-        text += "  " + role(*cta, w.index) + ", " + lanes(f.mask) + ": " + waits_for(*cta, w, f) + "\n      at " + place(*cta, f.pc) + "\n";
+        text += "  " + role_name(*cta, w.index) + ", " + lanes(f.mask) + ": " + waits_for(*cta, w, f) + "\n      at " + place(*cta, f.pc) + "\n";
       }
     }
   }

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The happens-before checker of one CTA. It follows the execution that it watches with vector clocks and reports every
+// pair of accesses that nothing orders: threads (lane by lane), TMA copies and MMAs are agents of their own. Its
+// verdicts rest on the PTX documents and one axiom: the MMAs of a CTA execute in the order of their issue.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "../core/machine.h"
+#include "../core/observer.h"
+#include "clock.h"
+#include "finding.h"
+
+namespace fa4::sim::check {
+
+// Bytes of global memory that a CTA wrote.
+struct GlobalWrite {
+  uint64_t begin, end;
+  uint64_t cta;
+  uint32_t op;
+  uint16_t warp;
+};
+
+class Checker final : public Observer {
+ public:
+  void begin(const Cta& cta) override;
+  void ended(bool work_in_flight) override;
+
+  // Of all CTAs that this checker has watched.
+  const std::vector<Finding>& findings() const { return findings_; }
+  const std::vector<GlobalWrite>& global_writes() const { return global_writes_; }
+
+  void shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes, bool write) override;
+  void global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) override;
+  void tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t columns, bool write) override;
+  void tmem_waited(const Warp& w, bool stores) override;
+  void tmem_allocated(const Warp& w, const Op* op, uint32_t column, uint32_t columns, uint32_t shared_address) override;
+  void tmem_released(const Warp& w, const Op* op, uint32_t column, uint32_t columns) override;
+  void warp_barrier(const Warp& w, const Op* op, Mask members) override;
+  void cta_barrier_arrived(const Warp& w, const Op* op, Mask lanes, uint32_t id) override;
+  void cta_barrier_passed(const Warp& w, Mask lanes, uint32_t id) override;
+  void cta_barrier_opened(uint32_t id) override;
+  void fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) override;
+  void mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) override;
+  void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, uint32_t address) override;
+  void mbarrier_completed(uint32_t address, uint32_t phase) override;
+  void mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t address) override;
+  uint32_t copy_in_issued(const Warp& w, const Event& event) override;
+  void copy_in_landed(const Event& event) override;
+  void copy_out_issued(const Warp& w, const Event& event) override;
+  void copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pending_group, bool read_only) override;
+  void mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess& access) override;
+  uint32_t commit_issued(const Warp& w, const Event& event) override;
+  void commit_landed(const Event& event) override;
+
+ private:
+  // Who accessed: a lane; a warp as a whole (tcgen05.ld and st); the tensor core; a copy into or out of shared memory.
+  enum class Agent : uint8_t { nobody, lane, warp, mma, copy_in, copy_out };
+  struct Access {
+    Agent agent = Agent::nobody;
+    uint16_t index = 0;  // lane of the CTA, warp, barrier's component, store stream's component
+    Time time = 0;
+    uint32_t op = 0;
+    uint32_t lanes = 0;  // warp: its lanes; mma and copies: the warp that issued them
+  };
+  using Readers = std::unordered_map<uint32_t, std::vector<Access>>;
+  struct Cell {  // of shared or tensor memory
+    Access write, read;
+  };
+  // Lanes of a warp that know the same of everybody else. A lane's own accesses it knows by program order.
+  struct Group {
+    Mask lanes = 0;
+    Clock clock;
+    std::vector<Time> tensor_seen;  // acquired, to be known in the tensor sense after fence::after
+  };
+  struct WarpState {
+    Time now = 1;  // time of the next access; advances at every release
+    std::vector<Group> groups;
+    std::vector<std::pair<Time, uint32_t>> releases;  // (time, op), newest last
+    std::vector<std::pair<uint32_t, uint32_t>> loads, stores;  // (column, columns) before their wait
+  };
+  struct Barrier {
+    uint32_t address = 0;
+    Component component = 0;
+    Access init;
+    bool init_fenced = false;
+    Clock gathering, completed;
+  };
+  struct StoreStream {  // of one lane
+    uint32_t lane = 0;  // of the CTA
+    std::vector<std::pair<uint64_t, Time>> groups;  // (bulk group, its newest store)
+    Time issued = 0;
+  };
+  struct Actor {  // whose clock decides
+    WarpState* warp;
+    Group* group;
+    uint32_t lane;  // of the CTA
+    uint32_t warp_index;
+  };
+
+  Actor actor(const Warp& w, int lane);
+  template <class F>
+  void each_group(WarpState& s, Mask lanes, F f);
+  void split(WarpState& s, Mask lanes);
+  void release(const Warp& w, const Op* op, Mask lanes, Clock& into);
+  void acquire(const Warp& w, Mask lanes, const Clock& from);
+  void merge_groups(const Warp& w);
+  static bool knows(const std::vector<Time>& clock, const Actor& who, const Access& access);
+  bool knows_proxy(const Actor& who, const Access& access) const;
+
+  enum class Sense : uint8_t { thread, async };  // proxy by which shared memory is accessed
+  // `tensor`: the accesses are ordered by tcgen05 fences too. `more`: readers beside Cell::read, by first + i.
+  void read_cells(Cell* cells, size_t count, Readers& more, uint32_t first, const Actor& who, const Access& access, Sense sense,
+                  bool tensor);
+  void write_cells(Cell* cells, size_t count, Readers& more, uint32_t first, const Actor& who, const Access& access, Sense sense,
+                   bool tensor);
+  void narrow_access(const Actor& who, const Access& access, uint32_t address, uint32_t bytes, bool write);
+  void log_box(const Event& event);
+  void check(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote, bool now_writes,
+             Sense sense, bool tensor);
+  void report(FindingKind kind, bool warning, const Actor& who, const Access& before, const Access& now, const Cell* cell,
+              bool before_wrote, bool now_writes);
+  std::string describe_access(const Access& access, bool wrote) const;
+  std::string memory_name(const Cell* cell) const;
+  std::string last_sync(const Actor& who, const Access& before) const;
+  Barrier* find_barrier(uint32_t address);
+  void require_visible_init(const Actor& who, Barrier& barrier, const Op* op, bool by_async);
+  uint32_t op_index(const Op* op) const { return uint32_t(op - cta_->launch->code->ops.data()); }
+  StoreStream& stream(uint32_t lane, Component* component);
+  uint32_t snapshot(const Actor& who);
+
+  const Cta* cta_ = nullptr;
+  uint32_t lanes_ = 0;
+  std::vector<WarpState> warps_;
+  std::vector<Cell> shared_;  // by 4 bytes
+  std::vector<Cell> tmem_;    // [column * 4 + partition]
+  std::unordered_map<uint32_t, std::array<Cell, 4>> bytes_of_word_;
+  Readers shared_readers_, tmem_readers_, global_readers_;
+  std::unordered_map<uint64_t, Cell> global_;  // by 4 bytes
+  std::vector<Barrier> barriers_;
+  std::unordered_map<uint32_t, uint32_t> barrier_at_;
+  std::array<Clock, 16> cta_barriers_;
+  Clock mma_clock_;
+  Time mmas_ = 0;
+  std::vector<Time> newest_mma_;  // [lane of the CTA]
+  std::vector<StoreStream> streams_;
+  std::vector<Clock> snapshots_;  // by Event::token
+  std::vector<uint32_t> free_snapshots_;
+  std::vector<Finding> findings_;
+  std::vector<GlobalWrite> global_writes_;
+};
+
+}  // namespace fa4::sim::check

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checker's sentences: who did what where, on which memory, what ordered them, and what the ISA asks for.
+#include <algorithm>
+#include <cstdio>
+
+#include "../core/shared_memory.h"
+#include "checker.h"
+
+namespace fa4::sim::check {
+
+std::string Checker::describe_access(const Access& a, bool wrote) const {
+  const Op* op = cta_->launch->code->ops.data() + a.op;
+  std::string who;
+  switch (a.agent) {
+    case Agent::nobody: return {};
+    case Agent::lane: who = role_name(*cta_, a.index / kLanes) + ", lane " + std::to_string(a.index % kLanes) + ":"; break;
+    case Agent::warp: who = role_name(*cta_, a.index) + ", the whole warp:"; break;
+    case Agent::mma: who = "an MMA that " + role_name(*cta_, a.lanes) + " issued:"; break;
+    case Agent::copy_in:
+    case Agent::copy_out: who = "a copy that " + role_name(*cta_, a.lanes) + " issued:"; break;
+  }
+  return who + (wrote ? " write" : " read") + " at " + place(*cta_, op);
+}
+
+std::string Checker::memory_name(const Cell* cell) const {
+  char text[64];
+  if (cell >= shared_.data() && cell < shared_.data() + shared_.size()) return shared_name(*cta_, uint32_t(cell - shared_.data()) * 4);
+  if (cell >= tmem_.data() && cell < tmem_.data() + tmem_.size()) {
+    const uint32_t at = uint32_t(cell - tmem_.data()), partition = at % TensorMemory::partitions;
+    std::snprintf(text, sizeof text, ", lanes %u..%u", 32 * partition, 32 * partition + 31);
+    return tmem_name(*cta_, at / TensorMemory::partitions) + text;
+  }
+  for (const auto& [word, bytes] : bytes_of_word_) {
+    if (cell >= bytes.data() && cell < bytes.data() + bytes.size()) return shared_name(*cta_, word * 4 + uint32_t(cell - bytes.data()));
+  }
+  return "global memory";
+}
+
+std::string Checker::last_sync(const Actor& who, const Access& before) const {
+  uint32_t warp;
+  Time seen = 0;
+  if (before.agent == Agent::lane) {
+    warp = before.index / kLanes;
+    seen = who.group->clock.plain[kFirstLane + before.index];
+  } else if (before.agent == Agent::warp) {
+    warp = before.index;
+    seen = kPending;
+    for (int l = 0; l < kLanes; ++l) seen = std::min(seen, who.group->clock.plain[kFirstLane + warp * kLanes + uint32_t(l)]);
+  } else if (before.agent == Agent::mma) {
+    const Time mma = who.group->clock.plain[kMmaStream];
+    return mma == 0 ? "no commit of the MMA warp has been seen" : "the newest MMA whose completion it has seen is number " + std::to_string(mma) + "; this one is number " + std::to_string(before.time);
+  } else {
+    return before.time == kPending ? "the copy has not completed" : "the completion of that copy has not been waited for";
+  }
+  std::string text;
+  for (const auto& [time, op] : warps_[warp].releases) {
+    if (time <= seen) text = "the newest release of " + role_name(*cta_, warp) + " that it has seen is " + place(*cta_, cta_->launch->code->ops.data() + op);
+  }
+  return text.empty() ? "nothing that " + role_name(*cta_, warp) + " released has been seen" : text;
+}
+
+namespace {
+
+// The documented chain at a hand-over, by what comes first and what comes second.
+std::string chain(bool first_tensor, char first, bool first_wrote, char second, bool second_writes) {
+  const std::string arrive = "mbarrier.arrive or a barrier | wait";
+  if (first == 'c') return "wait for the mbarrier phase that the copy completes (complete_tx), then access";
+  if (first == 'o') return "cp.async.bulk.commit_group, cp.async.bulk.wait_group.read by the thread that issued the copy, then " + arrive + ", then write";
+  if (first == 'm') {
+    if (second == 'c') return "tcgen05.commit to an mbarrier | wait for that phase, then issue the copy";
+    return "tcgen05.commit to an mbarrier | wait for that phase, tcgen05.fence::after_thread_sync, then access";
+  }
+  if (first == 'w') {
+    return std::string(first_wrote ? "tcgen05.st, tcgen05.wait::st" : "tcgen05.ld, tcgen05.wait::ld") +
+           ", tcgen05.fence::before_thread_sync, " + arrive + ", tcgen05.fence::after_thread_sync, then " +
+           (second == 'm' ? "tcgen05.mma" : "access");
+  }
+  if (first_tensor) return {};
+  if (second == 'm' || second == 'c' || second == 'o') {
+    if (first_wrote) return "st.shared, fence.proxy.async.shared::cta, " + arrive + ", then the asynchronous " + (second == 'm' ? "MMA" : "copy");
+    return "ld.shared, " + arrive + ", then the asynchronous copy";
+  }
+  return std::string(first_wrote ? "write" : "read") + ", " + arrive + " (within a warp: bar.warp.sync), then " + (second_writes ? "write" : "read");
+}
+
+}  // namespace
+
+void Checker::report(FindingKind kind, bool warning, const Actor& who, const Access& before, const Access& now, const Cell* cell,
+                     bool before_wrote, bool now_writes) {
+  // Every agent's letter in the table above.
+  const auto letter = [](Agent a) {
+    switch (a) {
+      case Agent::warp: return 'w';
+      case Agent::mma: return 'm';
+      case Agent::copy_in: return 'c';
+      case Agent::copy_out: return 'o';
+      default: return 'l';
+    }
+  };
+  for (Finding& f : findings_) {
+    if (f.kind == kind && f.first_op == before.op && f.second_op == now.op) {
+      ++f.count;
+      return;
+    }
+  }
+  Finding f;
+  f.kind = kind;
+  f.warning = warning;
+  f.cta = cta_->id;
+  f.cycle = cta_->warps[who.warp_index].time;
+  f.first_op = before.op;
+  f.second_op = now.op;
+  f.memory = kind == FindingKind::barrier_init ? barrier_name(*cta_, uint32_t(cell - shared_.data()) * 4) : memory_name(cell);
+  f.first = describe_access(before, before_wrote);
+  f.second = describe_access(now, now_writes);
+  f.last_sync = last_sync(who, before);
+  if (kind == FindingKind::barrier_init) {
+    f.chain = "mbarrier.init, fence.mbarrier_init.release.cluster (or fence.proxy.async), a barrier of the CTA | then use";
+  } else {
+    f.chain = chain(false, letter(before.agent), before_wrote, letter(now.agent), now_writes);
+  }
+  findings_.push_back(std::move(f));
+}
+
+}  // namespace fa4::sim::check

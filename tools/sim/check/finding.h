@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the checker has to say: one finding for each pair of instructions that disagree, with everything needed to mend it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fa4::sim {
+
+enum class FindingKind : uint8_t {
+  race,             // two accesses, one a write, that nothing orders
+  missing_proxy_fence,  // ordered, but generic writes are read by the async proxy without fence.proxy.async
+  missing_tensor_fence, // ordered, but a tcgen05.fence is missing at the hand-over: a warning
+  barrier_init,     // a barrier is used by a thread or agent to which its initialisation is not visible
+  unobserved_work,  // the CTA ended with asynchronous work in flight
+  global_overlap,   // two CTAs write the same global memory
+};
+
+struct Finding {
+  FindingKind kind;
+  bool warning = false;
+  uint64_t count = 1;       // how often, over all CTAs
+  uint64_t cta = 0;         // first seen in
+  uint64_t cycle = 0;
+  std::string memory;       // "sKV slot 1 (0x14400), 16 bytes"
+  std::string first;        // the earlier access: role, warp, lane, what, where
+  std::string second;       // the later one
+  std::string last_sync;    // the newest synchronisation that the second one has seen of the first one's thread
+  std::string chain;        // what the ISA asks for at such a hand-over
+  uint32_t first_op = 0, second_op = 0;
+};
+
+std::string kind_name(FindingKind kind);
+std::string describe(const Finding& finding);  // several lines
+
+// Adds findings, one for each (kind, first op, second op).
+void merge(std::vector<Finding>& all, const std::vector<Finding>& more);
+
+}  // namespace fa4::sim

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a checker can watch: every access to shared, tensor and global memory, every synchronisation, and the life of
+// every asynchronous operation of one CTA. Semantics call it at the moment when the thing happens; a CTA without an
+// observer pays one test of a pointer.
+#pragma once
+
+#include <cstdint>
+
+#include "op.h"
+
+namespace fa4::sim {
+
+struct Cta;
+struct Warp;
+struct Event;
+struct MatrixDescriptor;
+
+enum class FenceKind : uint8_t { proxy_async, mbarrier_init, before_thread_sync, after_thread_sync };
+
+// The operands of one tcgen05.mma.
+struct MmaAccess {
+  const MatrixDescriptor* a;  // nullptr: A is in tensor memory
+  const MatrixDescriptor* b;
+  bool a_mn_major, b_mn_major;
+  uint32_t m, n;
+  uint32_t a_column, d_column;
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+
+  virtual void begin(const Cta& cta) = 0;       // a CTA starts; what follows is about it
+  virtual void ended(bool work_in_flight) = 0;  // all its lanes have exited
+
+  // ---- threads; a mask names the lanes that take part ----
+  virtual void shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes, bool write) = 0;
+  virtual void global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) = 0;
+  virtual void tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t columns, bool write) = 0;
+  virtual void tmem_waited(const Warp& w, bool stores) = 0;  // wait::st or wait::ld
+  virtual void tmem_allocated(const Warp& w, const Op* op, uint32_t column, uint32_t columns, uint32_t shared_address) = 0;
+  virtual void tmem_released(const Warp& w, const Op* op, uint32_t column, uint32_t columns) = 0;
+  virtual void warp_barrier(const Warp& w, const Op* op, Mask members) = 0;
+  virtual void cta_barrier_arrived(const Warp& w, const Op* op, Mask lanes, uint32_t id) = 0;
+  virtual void cta_barrier_passed(const Warp& w, Mask lanes, uint32_t id) = 0;  // for each waiter, when it opens
+  virtual void cta_barrier_opened(uint32_t id) = 0;                             // after the last of these
+  virtual void fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) = 0;
+
+  // ---- mbarriers, by shared address ----
+  virtual void mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) = 0;
+  virtual void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, uint32_t address) = 0;  // before it counts
+  virtual void mbarrier_completed(uint32_t address, uint32_t phase) = 0;  // the phase that has just completed
+  virtual void mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t address) = 0;  // with success
+
+  // ---- asynchronous agents; what an `issued` returns comes back in Event::token ----
+  virtual uint32_t copy_in_issued(const Warp& w, const Event& event) = 0;   // global to shared, completes on a barrier
+  virtual void copy_in_landed(const Event& event) = 0;                      // before complete_tx
+  virtual void copy_out_issued(const Warp& w, const Event& event) = 0;      // shared to global, in a bulk group
+  virtual void copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pending_group, bool read_only) = 0;
+  virtual void mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess& access) = 0;
+  virtual uint32_t commit_issued(const Warp& w, const Event& event) = 0;
+  virtual void commit_landed(const Event& event) = 0;                       // before the arrival
+};
+
+}  // namespace fa4::sim
