@@ -450,7 +450,7 @@ void Checker::copy_out_issued(const Warp& w, const Event& event) {
 void Checker::log_box(const Event& event) {
   const TensorMap& map = cta_->maps[event.slot];
   const int64_t element = map.element_bytes();
-  int64_t begin[5], end[5];
+  int64_t begin[5] = {}, end[5] = {};
   for (uint32_t d = 0; d < map.rank; ++d) {
     begin[d] = std::max<int64_t>(0, event.coordinates[d]);
     end[d] = std::min<int64_t>(int64_t(map.extents[d]), int64_t(event.coordinates[d]) + map.box[d]);

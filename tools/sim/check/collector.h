@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "../core/observer.h"
 #include "finding.h"
 
 namespace fa4::sim {
 
+class Observer;
 namespace check {
 class Checker;
 }

@@ -106,6 +106,31 @@ FA4SIM_API void fa4sim_set_progress(void (*progress)(void* user, uint64_t done, 
  * is good until the calling thread asks again. */
 FA4SIM_API const char* fa4sim_last_error(void);
 
+/*
+ * The happens-before checker. While it is on, every launch is watched (kernels whose CTAs may talk to each
+ * other through global memory are not: they run unwatched). Findings gather over launches until they are
+ * taken.
+ */
+typedef struct fa4sim_finding {
+  uint32_t warning;    /* 1: ordered, but not by the documented chain (a tcgen05 fence is missing) */
+  uint32_t reserved;
+  uint64_t count;      /* how often this pair of instructions disagreed */
+  uint64_t cta, cycle; /* of the first time */
+  char kind[64];       /* "race", "missing proxy fence", ... */
+  char memory[128];    /* "sKV slot 1 (0x14400)" */
+  char first[320];     /* role, warp, lane and place of the earlier access */
+  char second[320];    /* ... and of the later one */
+  char last_sync[320]; /* what the second has seen of the first */
+  char chain[320];     /* what the ISA asks for */
+} fa4sim_finding;
+
+FA4SIM_API int fa4sim_check(int on);             /* from the next launch on */
+FA4SIM_API uint64_t fa4sim_count_findings(void); /* gathered and not yet taken */
+/* Returns how many it wrote. */
+FA4SIM_API uint64_t fa4sim_take_findings(fa4sim_finding* findings, uint64_t capacity);
+/* Adversarial timing: every delay and order that the model leaves open is drawn from the seed. 0: nominal. */
+FA4SIM_API int fa4sim_set_adversarial(uint64_t seed);
+
 #ifdef __cplusplus
 }
 #endif
