@@ -66,6 +66,7 @@ fa4_context* AttentionDevice::context(uint32_t sm_count) {
     params.struct_size = sizeof params;
     params.version = FA4_VERSION;
     params.driver_library = gpu_.library().c_str();
+    if (!image_.empty()) params.image = image_.data();
     const fa4_status status = fa4_create(&params, &context);
     if (status != FA4_OK) fail(status);
   }

@@ -49,6 +49,8 @@ class AttentionDevice {
   // Throws AttentionError, after which the device is reset and can be used again.
   RunResult run(const Problem& problem, const Inputs& inputs, const RunOptions& options);
   fa4_context* context(uint32_t sm_count);
+  // A fatbinary, or PTX with a NUL behind it, in place of the built-in image; from the next new context on.
+  void set_image(std::vector<char> image) { image_ = std::move(image); }
 
  private:
   void configure(uint32_t sm_count);
@@ -57,6 +59,7 @@ class AttentionDevice {
 
   Gpu gpu_;
   uint32_t host_threads_ = 0;
+  std::vector<char> image_;  // empty: the built-in one
   std::map<uint32_t, fa4_context*> contexts_;  // by SM count: a context remembers how many its device has
 };
 

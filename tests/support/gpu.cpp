@@ -73,7 +73,10 @@ Gpu::Gpu(const std::string& library, int ordinal) : library_(library) {
         find(simulator_.trace_cta, "fa4sim_trace_cta") && find(simulator_.get_trace, "fa4sim_get_trace") &&
         find(simulator_.get_source_instructions, "fa4sim_get_source_instructions") &&
         find(simulator_.set_progress, "fa4sim_set_progress") &&
-        find(simulator_.last_error, "fa4sim_last_error")))
+        find(simulator_.last_error, "fa4sim_last_error") && find(simulator_.check, "fa4sim_check") &&
+        find(simulator_.count_findings, "fa4sim_count_findings") &&
+        find(simulator_.take_findings, "fa4sim_take_findings") &&
+        find(simulator_.set_adversarial, "fa4sim_set_adversarial")))
     throw std::runtime_error(message.text());
   retain();
 }

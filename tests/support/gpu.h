@@ -24,6 +24,10 @@ struct SimulatorApi {
   decltype(&fa4sim_get_source_instructions) get_source_instructions = nullptr;
   decltype(&fa4sim_set_progress) set_progress = nullptr;
   decltype(&fa4sim_last_error) last_error = nullptr;
+  decltype(&fa4sim_check) check = nullptr;
+  decltype(&fa4sim_count_findings) count_findings = nullptr;
+  decltype(&fa4sim_take_findings) take_findings = nullptr;
+  decltype(&fa4sim_set_adversarial) set_adversarial = nullptr;
 };
 
 class Gpu {

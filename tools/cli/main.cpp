@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line: `fa4 run` and `fa4 info`.
+// The command line: `fa4 run`, `fa4 check` and `fa4 info`.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <string>
 
+#include "check.h"
 #include "info.h"
 #include "run.h"
 
@@ -15,14 +16,7 @@ using namespace fa4::cli;
 constexpr const char* kShapeOptions[] = {"--batch", "--seq-q", "--seq-kv", "--heads", "--kv-heads", "--seed"};
 constexpr const char* kFileOptions[] = {"--q", "--k", "--v"};
 
-CLI::App* add_run(CLI::App& app, RunRequest& r) {
-  CLI::App* run = app.add_subcommand(
-      "run", "Run one attention problem and, with --check, compare it with double precision");
-  run->footer(
-      "Without arguments: B=1, Sq=Skv=1024, Hq=32, Hkv=8, D=128, fp16, on a supported GPU or else on the "
-      "simulated one.\n"
-      "Exit codes: 0 done, 1 the check failed, 2 the request was refused, 3 the device failed.");
-
+void add_shape(CLI::App* run, RunRequest& r) {
   const char* shape = "Shape and seeded inputs";
   run->add_option("--batch", r.batch, "Batch entries")->capture_default_str()->group(shape);
   run->add_option("--seq-q", r.seq_q, "Query positions")->capture_default_str()->group(shape);
@@ -32,6 +26,40 @@ CLI::App* add_run(CLI::App& app, RunRequest& r) {
       ->group(shape);
   run->add_option("--kv-heads", r.kv_heads, "K/V heads")->capture_default_str()->group(shape);
   run->add_option("--seed", r.seed, "Seed of the inputs")->capture_default_str()->group(shape);
+}
+
+void add_problem(CLI::App* run, RunRequest& r) {
+  run->add_flag("--causal", r.causal, "Query i sees keys j <= i + seq-kv - seq-q")->group("Problem");
+  run->add_option("--dtype", r.dtype, "fp16 or bf16; default: the files' type, or fp16")
+      ->check(CLI::IsMember({"fp16", "bf16"}))
+      ->group("Problem");
+  run->add_option("--scale", r.scale, "Softmax scale; default: 1 / sqrt(128)")->group("Problem");
+}
+
+void add_device(CLI::App* run, RunRequest& r) {
+  run->add_option("--driver", r.driver, "Driver library in place of libcuda.so.1 or libfa4sim.so")
+      ->group("Device");
+  run->add_option("--sms", r.sms, "SMs of the simulated GPU (148); an upper bound on CTAs on a real one")
+      ->check(CLI::Range(1, 65535))
+      ->group("Device");
+  run->add_option("--threads", r.threads,
+                  "Host threads of the simulation; default: all cores. Changes no result")
+      ->check(CLI::Range(1, 1024))
+      ->group("Device");
+  run->add_option("--scheduler", r.scheduler, "auto: LPT for causal problems, else linear")
+      ->check(CLI::IsMember({"auto", "linear", "lpt"}))
+      ->default_str("auto")
+      ->group("Device");
+}
+
+CLI::App* add_run(CLI::App& app, RunRequest& r) {
+  CLI::App* run = app.add_subcommand(
+      "run", "Run one attention problem and, with --check, compare it with double precision");
+  run->footer(
+      "Without arguments: B=1, Sq=Skv=1024, Hq=32, Hkv=8, D=128, fp16, on a supported GPU or else on the "
+      "simulated one.\n"
+      "Exit codes: 0 done, 1 the check failed, 2 the request was refused, 3 the device failed.");
+  add_shape(run, r);
 
   const char* files = "Files in place of a shape";
   run->add_option("--q", r.q_path,
@@ -49,12 +77,7 @@ CLI::App* add_run(CLI::App& app, RunRequest& r) {
       ->check(CLI::IsMember({"bshd", "bhsd"}))
       ->default_str("bshd")
       ->group("Outputs and layout");
-
-  run->add_flag("--causal", r.causal, "Query i sees keys j <= i + seq-kv - seq-q")->group("Problem");
-  run->add_option("--dtype", r.dtype, "fp16 or bf16; default: the files' type, or fp16")
-      ->check(CLI::IsMember({"fp16", "bf16"}))
-      ->group("Problem");
-  run->add_option("--scale", r.scale, "Softmax scale; default: 1 / sqrt(128)")->group("Problem");
+  add_problem(run, r);
 
   run->add_option_function<std::string>(
          "--device",
@@ -67,22 +90,33 @@ CLI::App* add_run(CLI::App& app, RunRequest& r) {
       ->check(CLI::IsMember({"auto", "gpu", "sim"}))
       ->default_str("auto")
       ->group("Device");
-  run->add_option("--driver", r.driver, "Driver library in place of libcuda.so.1 or libfa4sim.so")
-      ->group("Device");
-  run->add_option("--sms", r.sms, "SMs of the simulated GPU (148); an upper bound on CTAs on a real one")
-      ->check(CLI::Range(1, 65535))
-      ->group("Device");
-  run->add_option("--threads", r.threads,
-                  "Host threads of the simulation; default: all cores. Changes no result")
-      ->check(CLI::Range(1, 1024))
-      ->group("Device");
-  run->add_option("--scheduler", r.scheduler, "auto: LPT for causal problems, else linear")
-      ->check(CLI::IsMember({"auto", "linear", "lpt"}))
-      ->default_str("auto")
-      ->group("Device");
+  add_device(run, r);
 
   run->add_flag("--check", r.check, "Compare O and LSE with attention in double precision")->group("Check");
   return run;
+}
+
+CLI::App* add_check(CLI::App& app, CheckRequest& r) {
+  CLI::App* check = app.add_subcommand(
+      "check", "Run a problem on the simulated GPU under the happens-before checker and adversarial timing");
+  check->footer(
+      "Without arguments: a small causal problem with grouped heads and tails on 3 SMs.\n"
+      "Exit codes: 0 clean, 1 findings, 2 could not run.");
+  r.problem.seq_q = 300;
+  r.problem.seq_kv = 300;
+  r.problem.q_heads = 4;
+  r.problem.kv_heads = 2;
+  r.problem.causal = true;
+  r.problem.sms = 3;
+  add_shape(check, r.problem);
+  check->add_flag("--causal,!--full", r.problem.causal, "Query i sees keys j <= i + seq-kv - seq-q (default); --full: all keys")->group("Problem");
+  check->add_option("--dtype", r.problem.dtype, "fp16 or bf16")->check(CLI::IsMember({"fp16", "bf16"}))->group("Problem");
+  check->add_option("--scale", r.problem.scale, "Softmax scale; default: 1 / sqrt(128)")->group("Problem");
+  add_device(check, r.problem);
+  check->add_option("--image", r.image_path, "PTX or fatbinary with the same entries in place of the built-in image")->group("Check");
+  check->add_option("--seeds", r.seeds, "Adversarial runs beside the nominal one")->capture_default_str()->group("Check");
+  check->add_option("--json", r.json_path, "Write the report here")->group("Check");
+  return check;
 }
 
 // "" or what is wrong with the combination of options.
@@ -108,6 +142,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   RunRequest request;
   const CLI::App* run_command = add_run(app, request);
+  CheckRequest check_request;
+  const CLI::App* check_command = add_check(app, check_request);
   std::string driver;
   CLI::App* info =
       app.add_subcommand("info", "Devices, the image, and the kernel's roles, memory maps and barriers");
@@ -119,6 +155,10 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? kSuccess : kRefused;
   }
   if (info->parsed()) return fa4::cli::info(driver);
+  if (check_command->parsed()) {
+    if (check_command->count("--seq-q") && !check_command->count("--seq-kv")) check_request.problem.seq_kv = check_request.problem.seq_q;
+    return fa4::cli::check(check_request);
+  }
   if (const std::string wrong = contradiction(*run_command, request); !wrong.empty()) {
     std::cerr << "fa4 run: " << wrong << '\n';
     return kRefused;
