@@ -131,7 +131,9 @@ TEST_CASE("deadlocks end in a report") {
   CHECK(fault_in(ready + expect_bytes(0, 32) + bulk_copy(1024, "%d1", 48, 0) + wait_barrier(0, 0), Kind::deadlock, {"16 bytes more than expected"}) == "");
   CHECK(fault_in(init_barrier(0, 3) + cta_sync() + "  @%p0 mbarrier.arrive.shared::cta.b64 _, [smem];\n" + wait_barrier(0, 0), Kind::deadlock, {"2 of 3 arrivals pending"}) == "");
   CHECK(fault_in("  @%p1 bra LEAVE;\n  bar.sync 1, 128;\nLEAVE:\n", Kind::deadlock, {"barrier 1", "96 of 128 threads", "warp 0: has exited"}) == "");
-  CHECK(fault_in("  @%p0 bra LEAVE;\n  and.b32 %r1, %tid32, 31;\n  setp.eq.s32 %p2, %r1, 1;\n  @%p2 bra LEAVE;\n  bar.warp.sync 0xffffffff;\nLEAVE:\n  @%p0 bra LEAVE;\n", Kind::budget, {}, 32, 100000) == "");
+  // Half of a warp waits for the other half, which has left for a barrier of the CTA.
+  CHECK(fault_in("  and.b32 %r1, %tid32, 16;\n  setp.eq.s32 %p2, %r1, 0;\n  @%p2 bra LOW;\n  bar.warp.sync 0xffffffff;\n  bra DONE;\nLOW:\n  barrier.sync 1, 32;\nDONE:\n", Kind::deadlock,
+                 {"lanes 0xffff0000: waits for lanes 0xffffffff", "lanes 0x0000ffff: waits at barrier 1"}, 32) == "");
   // Registers: 128 threads at 504 would be needed beside the others' 128 each.
   CHECK(fault_in("  setmaxnreg.inc.sync.aligned.u32 192;\n", Kind::deadlock, {"setmaxnreg", "registers", "pool has"}, 512) == "");
   CHECK(fault_in("  setmaxnreg.dec.sync.aligned.u32 96;\n  setmaxnreg.inc.sync.aligned.u32 128;\n", Kind::deadlock, {}, 512) == "the kernel ran to its end");
