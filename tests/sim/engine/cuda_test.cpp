@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that nvcc compiled (kernels.cu) against the same computation on the host, with several numbers of host threads.
+// Kernels that nvcc compiled (kernels.cu) against the same computation on the host, with several numbers of
+// host threads.
 #include <algorithm>
 #include <cmath>
 
@@ -75,7 +76,8 @@ TEST_CASE("nested divergent loops with break, continue and return") {
     k.run("nested", {{8, 1, 1}, {128, 1, 1}}, from, to);
     const auto got = k.read<uint32_t>(to, 1024);
     for (size_t i = 0; i < 1024; ++i) {
-      if (got[i] != nested_on_host(in[i])) FAIL_CHECK("element " << i << ": " << got[i] << ", not " << nested_on_host(in[i]));
+      if (got[i] != nested_on_host(in[i]))
+        FAIL_CHECK("element " << i << ": " << got[i] << ", not " << nested_on_host(in[i]));
     }
   });
 }
@@ -103,7 +105,9 @@ TEST_CASE("shuffles, votes and reductions of a warp") {
   for (uint32_t i = 0; i < 256; ++i) {
     const uint32_t lane = i % 32, base = i - lane;
     const uint32_t* x = in.data() + base;
-    const auto in_segment = [&](int from_lane, uint32_t width) { return from_lane >= int(lane / width * width) && from_lane < int((lane / width + 1) * width); };
+    const auto in_segment = [&](int from_lane, uint32_t width) {
+      return from_lane >= int(lane / width * width) && from_lane < int((lane / width + 1) * width);
+    };
     uint32_t e[16];
     e[0] = x[5];
     e[1] = x[lane * 7 % 32];
@@ -134,13 +138,15 @@ TEST_CASE("shuffles, votes and reductions of a warp") {
     e[12] = uint32_t(least);
     e[13] = most;
     for (uint32_t w = 0; w < 16; ++w) {
-      if (got[16 * i + w] != e[w]) FAIL_CHECK("thread " << i << " word " << w << ": " << got[16 * i + w] << ", not " << e[w]);
+      if (got[16 * i + w] != e[w])
+        FAIL_CHECK("thread " << i << " word " << w << ": " << got[16 * i + w] << ", not " << e[w]);
     }
   }
 }
 
 TEST_CASE("local arrays, constant memory and module variables") {
-  const uint32_t primes[16] = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53}, words[8] = {3, 1, 4, 1, 5, 9, 2, 6};
+  const uint32_t primes[16] = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53},
+                 words[8] = {3, 1, 4, 1, 5, 9, 2, 6};
   const auto in = random_words(256, 5);
   for_host_threads([&](Kernel& k) {
     const uint64_t from = k.upload(in), to = k.buffer<uint32_t>(256);
@@ -239,7 +245,8 @@ TEST_CASE("three-dimensional grids and blocks, partial warps") {
     const auto got = k.read<uint32_t>(out, 12 * 30);
     for (uint32_t i = 0; i < 12 * 30; ++i) {
       const uint32_t b = i / 30, t = i % 30;
-      CHECK(got[i] == ((b % 3) | (b / 3 % 2) << 4 | (b / 6) << 8 | (t % 5) << 12 | (t / 5 % 3) << 16 | (t / 15) << 20));
+      CHECK(got[i] ==
+            ((b % 3) | (b / 3 % 2) << 4 | (b / 6) << 8 | (t % 5) << 12 | (t / 5 % 3) << 16 | (t / 15) << 20));
     }
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One tile through the tensor core: D = A B with small integers, exact in every format, for all layouts of the operands
-// in shared memory and for A in tensor memory; and the shapes in which warps read and write tensor memory.
+// One tile through the tensor core: D = A B with small integers, exact in every format, for all layouts of
+// the operands in shared memory and for A in tensor memory; and the shapes in which warps read and write
+// tensor memory.
 #include <algorithm>
 
 #include "async.h"
@@ -15,15 +16,17 @@ namespace {
 constexpr uint32_t kDepth = 64, kSteps = 4;       // of K, in instructions of 16
 constexpr uint32_t kA = 1024, kB = 1024 + 16384;  // bytes in smem
 
-// How an operand lies in shared memory, as the table of canonical layouts says. width: bytes of a row of the swizzle
-// atom, 16 for none.
+// How an operand lies in shared memory, as the table of canonical layouts says. width: bytes of a row of the
+// swizzle atom, 16 for none.
 struct Layout {
   uint32_t width;
   bool mn_major;
   uint32_t rows;  // M or N
 
   uint32_t elements() const { return width / 2; }  // in a row of the atom
-  uint32_t padded_rows() const { return mn_major ? (rows + elements() - 1) / elements() * elements() : (rows + 7) / 8 * 8; }
+  uint32_t padded_rows() const {
+    return mn_major ? (rows + elements() - 1) / elements() * elements() : (rows + 7) / 8 * 8;
+  }
   uint32_t leading() const {
     if (width == 16) return mn_major ? 128 : padded_rows() * 16;
     return mn_major ? kDepth * width : 16;  // unused when K-major
@@ -34,28 +37,39 @@ struct Layout {
   // Byte of element (mn, k) before the XOR.
   uint32_t linear(uint32_t mn, uint32_t k) const {
     const uint32_t e = elements();
-    if (width == 16) return mn_major ? mn % 8 * 2 + mn / 8 * stride() + k % 8 * 16 + k / 8 * leading() : mn % 8 * 16 + mn / 8 * stride() + k % 8 * 2 + k / 8 * leading();
+    if (width == 16)
+      return mn_major ? mn % 8 * 2 + mn / 8 * stride() + k % 8 * 16 + k / 8 * leading()
+                      : mn % 8 * 16 + mn / 8 * stride() + k % 8 * 2 + k / 8 * leading();
     if (mn_major) return mn % e * 2 + mn / e * leading() + k % 8 * width + k / 8 * stride();
     return k / e * padded_rows() * width + mn / 8 * stride() + mn % 8 * width + k % e * 2;
   }
-  uint32_t swizzled(uint32_t byte) const { return byte ^ (byte >> 7 & (width / 16 - 1)) << 4; }  // tiles are 1024-byte aligned
-  uint64_t descriptor(uint32_t base, uint32_t step) const { return matrix_descriptor(base + linear(0, 16 * step), leading(), stride(), swizzle_code()); }
+  uint32_t swizzled(uint32_t byte) const {
+    return byte ^ (byte >> 7 & (width / 16 - 1)) << 4;
+  }  // tiles are 1024-byte aligned
+  uint64_t descriptor(uint32_t base, uint32_t step) const {
+    return matrix_descriptor(base + linear(0, 16 * step), leading(), stride(), swizzle_code());
+  }
 };
 
-int element(uint32_t which, uint32_t mn, uint32_t k) { return int((mn * 7 + k * 13 + which * 5 + mn * k) % 11) - 5; }
+int element(uint32_t which, uint32_t mn, uint32_t k) {
+  return int((mn * 7 + k * 13 + which * 5 + mn * k) % 11) - 5;
+}
 
-uint16_t encode(bool bf16, int value) { return bf16 ? fa4::support::float_to_bf16(float(value)) : fa4::support::float_to_fp16(float(value)); }
+uint16_t encode(bool bf16, int value) {
+  return bf16 ? fa4::support::float_to_bf16(float(value)) : fa4::support::float_to_fp16(float(value));
+}
 
 std::vector<uint16_t> image(const Layout& layout, uint32_t which, bool bf16) {
   std::vector<uint16_t> bytes(layout.bytes() / 2, encode(bf16, 99));
   for (uint32_t mn = 0; mn < layout.rows; ++mn) {
-    for (uint32_t k = 0; k < kDepth; ++k) bytes[layout.swizzled(layout.linear(mn, k)) / 2] = encode(bf16, element(which, mn, k));
+    for (uint32_t k = 0; k < kDepth; ++k)
+      bytes[layout.swizzled(layout.linear(mn, k)) / 2] = encode(bf16, element(which, mn, k));
   }
   return bytes;
 }
 
-// Writes raw registers of the accumulator: ((warp * 32 + lane) * 32 + chunk of 8 columns) * 8 words. M = 128 reads
-// 32x32b.x8; M = 64, of which 16 lanes a warp hold rows, 16x256b.x1.
+// Writes raw registers of the accumulator: ((warp * 32 + lane) * 32 + chunk of 8 columns) * 8 words. M = 128
+// reads 32x32b.x8; M = 64, of which 16 lanes a warp hold rows, 16x256b.x1.
 std::string read_out() {
   return R"(
   shl.b32 %r20, %warp, 21;
@@ -82,14 +96,17 @@ BOTH:
   sub.s32 %r22, %r22, 8;
   setp.gt.s32 %p4, %r22, 0;
   @%p4 bra READ;
-)" + free_tmem(512) + "  ret;\n";
+)" + free_tmem(512) +
+         "  ret;\n";
 }
 
-const std::string kParameters = ".param .u64 out, .param .u64 a, .param .u32 a_bytes, .param .u64 b, .param .u32 b_bytes, .param .u64 descriptors, "
-                                ".param .u32 instruction, .param .u32 m, .param .u32 n";
+const std::string kParameters =
+    ".param .u64 out, .param .u64 a, .param .u32 a_bytes, .param .u64 b, .param .u32 b_bytes, .param .u64 "
+    "descriptors, "
+    ".param .u32 instruction, .param .u32 m, .param .u32 n";
 
-// Both operands by bulk copies; four MMAs; a commit. With A in tensor memory the copy of A is left out and each thread
-// writes its lane's 32 words to columns 256...
+// Both operands by bulk copies; four MMAs; a commit. With A in tensor memory the copy of A is left out and
+// each thread writes its lane's 32 words to columns 256...
 std::string gemm_kernel(bool a_in_tmem) {
   std::string body = prologue() + init_barrier(0, 1) + init_barrier(8, 1) + allocate_tmem(16, 512) + R"(
   ld.param.u64 %d1, [a];
@@ -102,11 +119,16 @@ std::string gemm_kernel(bool a_in_tmem) {
   if (a_in_tmem) {
     body += "  mul.wide.u32 %d4, %tid32, 128;\n  add.s64 %d1, %d1, %d4;\n";
     for (uint32_t i = 0; i < 32; i += 4) {
-      body += "  ld.global.v4.b32 {%v" + std::to_string(i) + ", %v" + std::to_string(i + 1) + ", %v" + std::to_string(i + 2) + ", %v" + std::to_string(i + 3) +
-              "}, [%d1+" + std::to_string(4 * i) + "];\n";
+      body += "  ld.global.v4.b32 {%v" + std::to_string(i) + ", %v" + std::to_string(i + 1) + ", %v" +
+              std::to_string(i + 2) + ", %v" + std::to_string(i + 3) + "}, [%d1+" + std::to_string(4 * i) +
+              "];\n";
     }
-    body += "  shl.b32 %r20, %warp, 21;\n  add.s32 %r20, %r20, %tm;\n  tcgen05.st.sync.aligned.32x32b.x32.b32 [%r20+256], " + registers(32) +
-            ";\n  tcgen05.wait::st.sync.aligned;\n  tcgen05.fence::before_thread_sync;\n  bar.sync 0;\n  tcgen05.fence::after_thread_sync;\n  mov.u32 %r1, 0;\n";
+    body +=
+        "  shl.b32 %r20, %warp, 21;\n  add.s32 %r20, %r20, %tm;\n  tcgen05.st.sync.aligned.32x32b.x32.b32 "
+        "[%r20+256], " +
+        registers(32) +
+        ";\n  tcgen05.wait::st.sync.aligned;\n  tcgen05.fence::before_thread_sync;\n  bar.sync 0;\n  "
+        "tcgen05.fence::after_thread_sync;\n  mov.u32 %r1, 0;\n";
   }
   body += R"(
   @!%p0 bra ISSUED;
@@ -114,14 +136,18 @@ std::string gemm_kernel(bool a_in_tmem) {
   mbarrier.arrive.expect_tx.shared::cta.b64 _, [smem], %r4;
   cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [smem+17408], [%d2], %r2, [smem];
 )";
-  if (!a_in_tmem) body += "  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [smem+1024], [%d1], %r1, [smem];\n";
+  if (!a_in_tmem)
+    body +=
+        "  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [smem+1024], [%d1], %r1, [smem];\n";
   body += wait_barrier(0, 0);
   for (uint32_t step = 0; step < kSteps; ++step) {
     const std::string at = std::to_string(16 * step);
     body += "  ld.global.v2.b64 {%d5, %d6}, [%d3+" + at + "];\n  tcgen05.mma.cta_group::1.kind::f16 [%tm], " +
-            (a_in_tmem ? "[%tm+" + std::to_string(256 + 8 * step) + "]" : std::string("%d5")) + ", %d6, %r3, " + (step ? "1" : "0") + ";\n";
+            (a_in_tmem ? "[%tm+" + std::to_string(256 + 8 * step) + "]" : std::string("%d5")) +
+            ", %d6, %r3, " + (step ? "1" : "0") + ";\n";
   }
-  body += commit(8) + "ISSUED:\n  bar.warp.sync 0xffffffff;\n" + wait_barrier(8, 0) + "  tcgen05.fence::after_thread_sync;\n" + read_out();
+  body += commit(8) + "ISSUED:\n  bar.warp.sync 0xffffffff;\n" + wait_barrier(8, 0) +
+          "  tcgen05.fence::after_thread_sync;\n" + read_out();
   return entry_of(kParameters, body, 128);
 }
 
@@ -148,8 +174,10 @@ uint32_t run_gemm(Kernel& kernel, const Gemm& g, bool a_in_tmem) {
     descriptors.push_back(g.b.descriptor(kSmem + kB, step));
   }
   auto& memory = kernel.device().memory();
-  const uint64_t da = kernel.upload(a), db = kernel.upload(b), dd = kernel.upload(descriptors), out = kernel.buffer<float>(128 * 256);
-  kernel.run("kernel", {{1, 1, 1}, {128, 1, 1}, kB + 32768}, out, da, uint32_t(a.size() * 2), db, uint32_t(b.size() * 2), dd,
+  const uint64_t da = kernel.upload(a), db = kernel.upload(b), dd = kernel.upload(descriptors),
+                 out = kernel.buffer<float>(128 * 256);
+  kernel.run("kernel", {{1, 1, 1}, {128, 1, 1}, kB + 32768}, out, da, uint32_t(a.size() * 2), db,
+             uint32_t(b.size() * 2), dd,
              instruction_descriptor(g.bf16, !a_in_tmem && g.a.mn_major, g.b.mn_major, g.m, g.n), g.m, g.n);
   const auto got = kernel.read<float>(out, 128 * 256);
   for (uint64_t address : {da, db, dd, out}) memory.release(address);
@@ -162,7 +190,8 @@ uint32_t run_gemm(Kernel& kernel, const Gemm& g, bool a_in_tmem) {
       if (g.m == 128) {
         index = m * 256 + n;
       } else {  // 16x256b: thread and register that hold (lane, column) of a chunk
-        const uint32_t lane = m % 16, column = n % 8, thread = lane % 8 * 4 + column / 2, reg = lane / 8 * 2 + column % 2;
+        const uint32_t lane = m % 16, column = n % 8, thread = lane % 8 * 4 + column / 2,
+                       reg = lane / 8 * 2 + column % 2;
         index = (m / 16 * 32 + thread) * 256 + n / 8 * 8 + reg;
       }
       wrong += got[index] != float(expected);
@@ -178,11 +207,13 @@ TEST_CASE("one tile with both operands in shared memory") {
   for (const uint32_t width : {16u, 32u, 64u, 128u}) {
     for (const bool b_mn : {false, true}) {
       for (const bool a_mn : {false, true}) {
-        for (const auto& [m, n] : {std::pair{128u, 8u}, {64u, 64u}, {128u, 104u}, {64u, 8u}, {128u, 256u}, {64u, 256u}}) {
+        for (const auto& [m, n] :
+             {std::pair{128u, 8u}, {64u, 64u}, {128u, 104u}, {64u, 8u}, {128u, 256u}, {64u, 256u}}) {
           const bool bf16 = (n / 8 + width / 16 + m) % 2;
           const uint32_t other = width == 128 ? 32 : width * 2;  // A and B need not agree
           const Gemm g{bf16, m, n, {width, a_mn, m}, {n == 64 ? other : width, b_mn, n}};
-          INFO("M " << m << ", N " << n << ", A " << g.a.width << (a_mn ? " MN" : " K") << ", B " << g.b.width << (b_mn ? " MN" : " K") << (bf16 ? ", bf16" : ", fp16"));
+          INFO("M " << m << ", N " << n << ", A " << g.a.width << (a_mn ? " MN" : " K") << ", B " << g.b.width
+                    << (b_mn ? " MN" : " K") << (bf16 ? ", bf16" : ", fp16"));
           CHECK(run_gemm(kernel, g, false) == 0);
         }
       }
@@ -197,7 +228,8 @@ TEST_CASE("one tile with A in tensor memory") {
       for (const auto& [m, n] : {std::pair{128u, 16u}, {64u, 64u}, {128u, 128u}, {64u, 256u}, {128u, 256u}}) {
         const bool bf16 = (n / 8 + width / 16) % 2;
         const Gemm g{bf16, m, n, {128, false, m}, {width, b_mn, n}};
-        INFO("M " << m << ", N " << n << ", B " << width << (b_mn ? " MN" : " K") << (bf16 ? ", bf16" : ", fp16"));
+        INFO("M " << m << ", N " << n << ", B " << width << (b_mn ? " MN" : " K")
+                  << (bf16 ? ", bf16" : ", fp16"));
         CHECK(run_gemm(kernel, g, true) == 0);
       }
     }
@@ -216,9 +248,12 @@ struct TmemShape {
 };
 const TmemShape kShapes[] = {
     {"32x32b", 1, 32, [](uint32_t t, uint32_t) { return t; }, [](uint32_t, uint32_t r) { return r; }},
-    {"16x64b", 1, 16, [](uint32_t t, uint32_t) { return t / 4 + 8 * (t % 2); }, [](uint32_t t, uint32_t r) { return 2 * r + t / 2 % 2; }},
-    {"16x128b", 2, 16, [](uint32_t t, uint32_t r) { return t / 4 + 8 * (r % 2); }, [](uint32_t t, uint32_t r) { return 4 * (r / 2) + t % 4; }},
-    {"16x256b", 4, 16, [](uint32_t t, uint32_t r) { return t / 4 + 8 * (r / 2 % 2); }, [](uint32_t t, uint32_t r) { return 8 * (r / 4) + 2 * (t % 4) + r % 2; }}};
+    {"16x64b", 1, 16, [](uint32_t t, uint32_t) { return t / 4 + 8 * (t % 2); },
+     [](uint32_t t, uint32_t r) { return 2 * r + t / 2 % 2; }},
+    {"16x128b", 2, 16, [](uint32_t t, uint32_t r) { return t / 4 + 8 * (r % 2); },
+     [](uint32_t t, uint32_t r) { return 4 * (r / 2) + t % 4; }},
+    {"16x256b", 4, 16, [](uint32_t t, uint32_t r) { return t / 4 + 8 * (r / 2 % 2); },
+     [](uint32_t t, uint32_t r) { return 8 * (r / 4) + 2 * (t % 4) + r % 2; }}};
 
 }  // namespace
 
@@ -227,21 +262,33 @@ TEST_CASE("tensor memory in every shape, read and written") {
     for (const uint32_t times : {1u, 2u, 16u, 32u, 64u}) {
       for (const uint32_t half : {0u, 16u}) {
         if (shape.lanes == 32 && half) continue;
-        if (shape.registers_a_repetition * times > 64 && shape.lanes == 16) continue;  // more than the 128 columns written here
+        if (shape.registers_a_repetition * times > 64 && shape.lanes == 16)
+          continue;  // more than the 128 columns written here
         const uint32_t count = times * shape.registers_a_repetition;
         const std::string form = std::string(shape.name) + ".x" + std::to_string(times) + ".b32 ";
-        // All of it is first written as lane << 16 | column (32x32b), then read in the shape; then written in the shape as
-        // 0x8000'0000 | thread << 16 | register and read as 32x32b.
-        std::string body = prologue() + allocate_tmem(16, 512) + "  shl.b32 %r20, %warp, 21;\n  add.s32 %r20, %r20, %tm;\n";
-        for (uint32_t i = 0; i < 128; ++i) body += "  shl.b32 %r1, %tid32, 16;\n  or.b32 %v" + std::to_string(i) + ", %r1, " + std::to_string(i) + ";\n";
-        body += "  tcgen05.st.sync.aligned.32x32b.x128.b32 [%r20], " + registers(128) + ";\n  tcgen05.wait::st.sync.aligned;\n";
-        body += "  add.s32 %r21, %r20, " + std::to_string(half << 16) + ";\n  tcgen05.ld.sync.aligned." + form + registers(count) + ", [%r21];\n  tcgen05.wait::ld.sync.aligned;\n";
+        // All of it is first written as lane << 16 | column (32x32b), then read in the shape; then written in
+        // the shape as 0x8000'0000 | thread << 16 | register and read as 32x32b.
+        std::string body =
+            prologue() + allocate_tmem(16, 512) + "  shl.b32 %r20, %warp, 21;\n  add.s32 %r20, %r20, %tm;\n";
+        for (uint32_t i = 0; i < 128; ++i)
+          body += "  shl.b32 %r1, %tid32, 16;\n  or.b32 %v" + std::to_string(i) + ", %r1, " +
+                  std::to_string(i) + ";\n";
+        body += "  tcgen05.st.sync.aligned.32x32b.x128.b32 [%r20], " + registers(128) +
+                ";\n  tcgen05.wait::st.sync.aligned;\n";
+        body += "  add.s32 %r21, %r20, " + std::to_string(half << 16) + ";\n  tcgen05.ld.sync.aligned." +
+                form + registers(count) + ", [%r21];\n  tcgen05.wait::ld.sync.aligned;\n";
         body += "  mul.wide.u32 %d1, %tid32, 512;\n  add.s64 %d1, %d1, %out;\n";
-        for (uint32_t i = 0; i < count; ++i) body += "  st.global.b32 [%d1+" + std::to_string(4 * i) + "], %v" + std::to_string(i) + ";\n";
-        for (uint32_t i = 0; i < count; ++i) body += "  or.b32 %v" + std::to_string(i) + ", %r1, " + std::to_string(0x80000000u | i) + ";\n";
-        body += "  tcgen05.st.sync.aligned." + form + "[%r21], " + registers(count) + ";\n  tcgen05.wait::st.sync.aligned;\n";
-        body += "  tcgen05.ld.sync.aligned.32x32b.x128.b32 " + registers(128) + ", [%r20];\n  tcgen05.wait::ld.sync.aligned;\n";
-        for (uint32_t i = 0; i < 128; ++i) body += "  st.global.b32 [%d1+" + std::to_string(65536 + 4 * i) + "], %v" + std::to_string(i) + ";\n";
+        for (uint32_t i = 0; i < count; ++i)
+          body += "  st.global.b32 [%d1+" + std::to_string(4 * i) + "], %v" + std::to_string(i) + ";\n";
+        for (uint32_t i = 0; i < count; ++i)
+          body += "  or.b32 %v" + std::to_string(i) + ", %r1, " + std::to_string(0x80000000u | i) + ";\n";
+        body += "  tcgen05.st.sync.aligned." + form + "[%r21], " + registers(count) +
+                ";\n  tcgen05.wait::st.sync.aligned;\n";
+        body += "  tcgen05.ld.sync.aligned.32x32b.x128.b32 " + registers(128) +
+                ", [%r20];\n  tcgen05.wait::ld.sync.aligned;\n";
+        for (uint32_t i = 0; i < 128; ++i)
+          body +=
+              "  st.global.b32 [%d1+" + std::to_string(65536 + 4 * i) + "], %v" + std::to_string(i) + ";\n";
         Kernel kernel(entry_of(".param .u64 out", body + free_tmem(512) + "  ret;\n", 128));
         const uint64_t out = kernel.buffer<uint32_t>(2 * 128 * 128);
         kernel.run("kernel", {{1, 1, 1}, {128, 1, 1}, 64}, out);
@@ -253,7 +300,8 @@ TEST_CASE("tensor memory in every shape, read and written") {
         uint32_t wrong = 0;
         for (uint32_t thread = 0; thread < 128; ++thread) {
           for (uint32_t r = 0; r < count; ++r) {
-            const uint32_t lane = thread / 32 * 32 + half + shape.lane(thread % 32, r), column = shape.column(thread % 32, r);
+            const uint32_t lane = thread / 32 * 32 + half + shape.lane(thread % 32, r),
+                           column = shape.column(thread % 32, r);
             wrong += got[thread * 128 + r] != (lane << 16 | column);
             after[lane * 128 + column] = 0x80000000u | thread << 16 | r;
           }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel on a simulated GPU of its own, for tests: PTX text in, buffers in device memory, launch, read back. Nothing
-// of the driver lies between the test and the engine.
+// A kernel on a simulated GPU of its own, for tests: PTX text in, buffers in device memory, launch, read
+// back. Nothing of the driver lies between the test and the engine.
 #pragma once
 
 #include <array>
@@ -26,8 +26,10 @@ struct Shape {
 
 class Kernel {
  public:
-  explicit Kernel(const std::string& ptx, uint32_t host_threads = 1, uint32_t sm_count = 4, uint64_t budget = 1 << 22)
-      : program_(build_program(ptx)), device_(std::make_unique<Device>(config(host_threads, sm_count, budget))) {
+  explicit Kernel(const std::string& ptx, uint32_t host_threads = 1, uint32_t sm_count = 4,
+                  uint64_t budget = 1 << 22)
+      : program_(build_program(ptx)),
+        device_(std::make_unique<Device>(config(host_threads, sm_count, budget))) {
     for (size_t i = 0; i < program_->globals().size(); ++i) {
       const std::vector<std::byte> bytes = Device::initial_bytes(*program_, i);
       globals_.push_back(device_->memory().allocate(bytes.size()));
@@ -49,7 +51,8 @@ class Kernel {
   template <class T>
   uint64_t upload(const std::vector<T>& values) {
     const uint64_t address = buffer<T>(values.size());
-    std::memcpy(device_->memory().at(address, values.size() * sizeof(T)), values.data(), values.size() * sizeof(T));
+    std::memcpy(device_->memory().at(address, values.size() * sizeof(T)), values.data(),
+                values.size() * sizeof(T));
     return address;
   }
   template <class T>
@@ -76,7 +79,8 @@ class Kernel {
       if (e.name == entry) info = &e;
     }
     if (!info) throw std::runtime_error("no entry " + entry);
-    if (info->params.size() != sizeof...(Args)) throw std::runtime_error(entry + ": wrong number of arguments");
+    if (info->params.size() != sizeof...(Args))
+      throw std::runtime_error(entry + ": wrong number of arguments");
     std::vector<std::byte> params(info->param_bytes);
     size_t index = 0;
     const auto put = [&](const auto& value) {
@@ -117,12 +121,12 @@ inline std::string module_of(const std::string& text) {
   return ".version 9.0\n.target sm_100a\n.address_size 64\n" + text;
 }
 
-// A module with one entry `kernel` that has `params` (".param .u64 out") and dynamic shared memory `smem`, the first
-// byte of which has the shared address kSmem.
+// A module with one entry `kernel` that has `params` (".param .u64 out") and dynamic shared memory `smem`,
+// the first byte of which has the shared address kSmem.
 constexpr uint32_t kSmem = 0x400;
 inline std::string entry_of(const std::string& params, const std::string& body, uint32_t max_threads = 1024) {
-  return module_of(".extern .shared .align 1024 .b8 smem[];\n.visible .entry kernel(" + params + ")\n.maxntid " +
-                   std::to_string(max_threads) + ", 1, 1\n{\n" + body + "\n}\n");
+  return module_of(".extern .shared .align 1024 .b8 smem[];\n.visible .entry kernel(" + params +
+                   ")\n.maxntid " + std::to_string(max_threads) + ", 1, 1\n{\n" + body + "\n}\n");
 }
 
 inline std::string read_text(const std::string& path) {

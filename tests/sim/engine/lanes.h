@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions that work lane by lane, judged against a function of the host: every case runs on corner values and
-// random ones, once on full warps and once under a guard that leaves some lanes as they were.
+// Instructions that work lane by lane, judged against a function of the host: every case runs on corner
+// values and random ones, once on full warps and once under a guard that leaves some lanes as they were.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace fa4::sim::test {
 
 // Register widths of a case: h 16 bits, r 32, l 64.
 struct LaneCase {
-  std::string instructions;  // on %d, %a, %b, %c, each statement ended by ';'; may use %p, %q, %t (a 32-bit scratch), %h (a 16-bit one)
+  std::string instructions;  // on %d, %a, %b, %c, each statement ended by ';'; may use %p, %q, %t (a 32-bit
+                             // scratch), %h (a 16-bit one)
   char result;               // width of %d
   std::string sources;       // widths of %a, %b, %c
   std::function<uint64_t(uint64_t a, uint64_t b, uint64_t c)> expected;
@@ -29,9 +30,10 @@ struct Mismatch {
 
 // Values of one kind, corners first.
 std::vector<uint64_t> corners(Values kind);
-// Runs all cases; `second` is the kind of %b where it differs (a shift amount, say). Returns what differs, at most 16.
-std::vector<Mismatch> run_lane_cases(const std::vector<LaneCase>& cases, Values first, Values second, Values third,
-                                     uint64_t seed);
+// Runs all cases; `second` is the kind of %b where it differs (a shift amount, say). Returns what differs, at
+// most 16.
+std::vector<Mismatch> run_lane_cases(const std::vector<LaneCase>& cases, Values first, Values second,
+                                     Values third, uint64_t seed);
 std::string describe(const std::vector<Mismatch>& mismatches);
 
 }  // namespace fa4::sim::test

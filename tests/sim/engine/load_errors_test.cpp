@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the simulated GPU does not know is refused when the module is loaded, with the line and its text: one bad line for
-// each family, all of which are near something that is accepted.
+// What the simulated GPU does not know is refused when the module is loaded, with the line and its text: one
+// bad line for each family, all of which are near something that is accepted.
 #include <algorithm>
 
 #include "async.h"
@@ -73,10 +73,18 @@ const BadLine kBadLines[] = {
     {"mbarrier.toggle.shared::cta.b64 [%r1];", "mbarrier"},
     {"mbarrier.init.shared::cta.b32 [%r1], 1;", ".b64"},
     {"cp.async.ca.shared.global [%r1], [%d1], 16;", "cp.async.bulk"},
-    {"cp.async.bulk.tensor.6d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2}], [%r3];", ".1d to .5d"},
-    {"cp.async.bulk.tensor.2d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2, %r3}], [%r4];", "im2col"},
-    {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%d1, {%r2, %r3}], [%r4], %h1;", "cluster"},
-    {"cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2}], [%r3];", "coordinates"},
+    {"cp.async.bulk.tensor.6d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2}], "
+     "[%r3];",
+     ".1d to .5d"},
+    {"cp.async.bulk.tensor.2d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2, "
+     "%r3}], [%r4];",
+     "im2col"},
+    {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+     "[%r1], [%d1, {%r2, %r3}], [%r4], %h1;",
+     "cluster"},
+    {"cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2}], "
+     "[%r3];",
+     "coordinates"},
     {"cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%d1, {%r2, %r3}], [%r1];", ""},
     {"fence.proxy.texture;", "proxy"},
     {"fence.acq_rel;", "scope"},
@@ -103,8 +111,9 @@ const BadLine kBadLines[] = {
 TEST_CASE("unknown instructions, modifiers and types are refused at load, with line and text") {
   for (const BadLine& bad : kBadLines) {
     // The bad line is line 20.
-    std::string text = module_of(".extern .shared .align 1024 .b8 smem[];\n.visible .entry kernel(.param .u32 out)\n{\n"
-                                 "  .reg .pred %p<4>;\n  .reg .b16 %h<4>;\n  .reg .b32 %r<8>;\n  .reg .b64 %d<4>;\n");
+    std::string text = module_of(
+        ".extern .shared .align 1024 .b8 smem[];\n.visible .entry kernel(.param .u32 out)\n{\n"
+        "  .reg .pred %p<4>;\n  .reg .b16 %h<4>;\n  .reg .b32 %r<8>;\n  .reg .b64 %d<4>;\n");
     while (std::count(text.begin(), text.end(), '\n') < 19) text += "  mov.u32 %r0, 1;\n";
     text += std::string("  ") + bad.line + "\n  ret;\n}\n";
     INFO(bad.line);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mbarriers, by the documented state machine: phases, parity, transaction counts ahead and behind, drops, invalidation.
+// mbarriers, by the documented state machine: phases, parity, transaction counts ahead and behind, drops,
+// invalidation.
 #include "async.h"
 #include "support/catch.h"
 
@@ -8,24 +9,46 @@ using namespace fa4::sim::test;
 
 namespace {
 
-// A straight line of mbarrier instructions by one thread on the barrier at `smem`, with what each test must answer.
+// A straight line of mbarrier instructions by one thread on the barrier at `smem`, with what each test must
+// answer.
 class Script {
  public:
   Script& step(const std::string& instruction) {
     text_ += "  " + instruction + "\n";
     return *this;
   }
-  Script& init(uint32_t count) { return step("mbarrier.init.shared::cta.b64 [smem], " + std::to_string(count) + ";"); }
-  Script& arrive(uint32_t count = 1) { return step("mbarrier.arrive.shared::cta.b64 _, [smem], " + std::to_string(count) + ";"); }
+  Script& init(uint32_t count) {
+    return step("mbarrier.init.shared::cta.b64 [smem], " + std::to_string(count) + ";");
+  }
+  Script& arrive(uint32_t count = 1) {
+    return step("mbarrier.arrive.shared::cta.b64 _, [smem], " + std::to_string(count) + ";");
+  }
   Script& drop() { return step("mbarrier.arrive_drop.shared::cta.b64 _, [smem];"); }
-  Script& expect(uint32_t bytes) { return step("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [smem], " + std::to_string(bytes) + ";"); }
-  Script& complete(uint32_t bytes) { return step("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [smem], " + std::to_string(bytes) + ";"); }
-  Script& arrive_expect(uint32_t bytes) { return step("mbarrier.arrive.expect_tx.shared::cta.b64 _, [smem], " + std::to_string(bytes) + ";"); }
+  Script& expect(uint32_t bytes) {
+    return step("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [smem], " + std::to_string(bytes) + ";");
+  }
+  Script& complete(uint32_t bytes) {
+    return step("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [smem], " + std::to_string(bytes) + ";");
+  }
+  Script& arrive_expect(uint32_t bytes) {
+    return step("mbarrier.arrive.expect_tx.shared::cta.b64 _, [smem], " + std::to_string(bytes) + ";");
+  }
   Script& inval() { return step("mbarrier.inval.shared::cta.b64 [smem];"); }
-  Script& parity(uint32_t p, bool expected) { return answer("mbarrier.test_wait.parity.shared::cta.b64 %p2, [smem], " + std::to_string(p) + ";", expected); }
-  Script& try_parity(uint32_t p, bool expected) { return answer("mbarrier.try_wait.parity.shared::cta.b64 %p2, [smem], " + std::to_string(p) + ";", expected); }
-  Script& arrive_state(int slot) { return step("mbarrier.arrive.shared::cta.b64 %d" + std::to_string(slot) + ", [smem];"); }
-  Script& state(int slot, bool expected) { return answer("mbarrier.test_wait.shared::cta.b64 %p2, [smem], %d" + std::to_string(slot) + ";", expected); }
+  Script& parity(uint32_t p, bool expected) {
+    return answer("mbarrier.test_wait.parity.shared::cta.b64 %p2, [smem], " + std::to_string(p) + ";",
+                  expected);
+  }
+  Script& try_parity(uint32_t p, bool expected) {
+    return answer("mbarrier.try_wait.parity.shared::cta.b64 %p2, [smem], " + std::to_string(p) + ";",
+                  expected);
+  }
+  Script& arrive_state(int slot) {
+    return step("mbarrier.arrive.shared::cta.b64 %d" + std::to_string(slot) + ", [smem];");
+  }
+  Script& state(int slot, bool expected) {
+    return answer("mbarrier.test_wait.shared::cta.b64 %p2, [smem], %d" + std::to_string(slot) + ";",
+                  expected);
+  }
   Script& pending(int slot, uint32_t expected) {
     step("mbarrier.pending_count.b64 %r0, %d" + std::to_string(slot) + ";");
     return record("%r0", expected);
@@ -68,25 +91,73 @@ TEST_CASE("mbarrier: phases and parity") {
 }
 
 TEST_CASE("mbarrier: transaction bytes ahead of and behind the arrivals") {
-  Script().init(1).arrive_expect(96).parity(0, false).complete(32).parity(0, false).complete(64).parity(0, true)  // arrival first
-      .complete(16).parity(1, false).arrive_expect(16).parity(1, true)  // bytes first: the count goes below zero
-      .expect(8).parity(0, false).arrive().parity(0, false).complete(8).parity(0, true)
-      .expect(8).complete(8).parity(1, false).arrive().parity(1, true)  // bytes and their announcement before the arrival
+  Script()
+      .init(1)
+      .arrive_expect(96)
+      .parity(0, false)
+      .complete(32)
+      .parity(0, false)
+      .complete(64)
+      .parity(0, true)  // arrival first
+      .complete(16)
+      .parity(1, false)
+      .arrive_expect(16)
+      .parity(1, true)  // bytes first: the count goes below zero
+      .expect(8)
+      .parity(0, false)
+      .arrive()
+      .parity(0, false)
+      .complete(8)
+      .parity(0, true)
+      .expect(8)
+      .complete(8)
+      .parity(1, false)
+      .arrive()
+      .parity(1, true)  // bytes and their announcement before the arrival
       .run();
 }
 
 TEST_CASE("mbarrier: arrive_drop lowers what later phases expect") {
-  Script().init(3).arrive().drop().parity(0, false).arrive().parity(0, true)
-      .arrive().parity(1, false).arrive().parity(1, true)  // two from now on
-      .drop().arrive().phase(3).arrive().phase(4).arrive().phase(5)
+  Script()
+      .init(3)
+      .arrive()
+      .drop()
+      .parity(0, false)
+      .arrive()
+      .parity(0, true)
+      .arrive()
+      .parity(1, false)
+      .arrive()
+      .parity(1, true)  // two from now on
+      .drop()
+      .arrive()
+      .phase(3)
+      .arrive()
+      .phase(4)
+      .arrive()
+      .phase(5)
       .run();
 }
 
 TEST_CASE("mbarrier: states, pending counts, invalidation and a second life") {
-  Script().init(2).arrive_state(1).state(1, false).arrive_state(2).state(1, true).state(2, true)
-      .pending(1, 2).pending(2, 1)
-      .arrive_state(3).state(3, false).state(2, true)  // the phase just before is still known
-      .inval().step("st.shared.b64 [smem], 0;").init(1).parity(0, false).arrive().parity(0, true)
+  Script()
+      .init(2)
+      .arrive_state(1)
+      .state(1, false)
+      .arrive_state(2)
+      .state(1, true)
+      .state(2, true)
+      .pending(1, 2)
+      .pending(2, 1)
+      .arrive_state(3)
+      .state(3, false)
+      .state(2, true)  // the phase just before is still known
+      .inval()
+      .step("st.shared.b64 [smem], 0;")
+      .init(1)
+      .parity(0, false)
+      .arrive()
+      .parity(0, true)
       .run();
 }
 

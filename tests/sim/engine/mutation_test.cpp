@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real kernel with one synchronisation taken away or changed at a time. Every mutant must be reported; none may come
-// to an answer, right or wrong.
+// The real kernel with one synchronisation taken away or changed at a time. Every mutant must be reported;
+// none may come to an answer, right or wrong.
 #include <functional>
 #include <map>
 #include <set>
@@ -45,16 +45,21 @@ std::vector<size_t> lines_with(const std::string& part) {
 }
 
 using Change = std::function<std::string(const std::string& line)>;
-std::string removed(const std::string&) { return {}; }
+std::string removed(const std::string&) {
+  return {};
+}
 
 // The last operand replaced by a value computed from it.
 Change last_operand(const std::string& opcode, const std::string& with) {
   return [=](const std::string& line) {
     const size_t comma = line.rfind(','), end = line.find(';', comma);
-    return "{ .reg .b32 changed; " + opcode + " changed, " + line.substr(comma + 1, end - comma - 1) + ", " + with + "; " + line.substr(0, comma) + ", changed; }";
+    return "{ .reg .b32 changed; " + opcode + " changed, " + line.substr(comma + 1, end - comma - 1) + ", " +
+           with + "; " + line.substr(0, comma) + ", changed; }";
   };
 }
-std::string always_true(const std::string&) { return "setp.eq.u32 p, 0, 0;"; }
+std::string always_true(const std::string&) {
+  return "setp.eq.u32 p, 0, 0;";
+}
 
 // All lines with `part`, changed one at a time, must be reported.
 void every_one_is_reported(const std::string& part, const Change& change, size_t at_least) {
@@ -70,7 +75,8 @@ void every_one_is_reported(const std::string& part, const Change& change, size_t
 std::string barrier_of(size_t at) {
   const std::string& line = kernel_lines()[at];
   const size_t begin = line.find('['), end = line.find(']', begin);
-  const std::string report = report_of(at, "mbarrier.init.shared::cta.b64 " + line.substr(begin, end - begin + 1) + ", 1;");
+  const std::string report =
+      report_of(at, "mbarrier.init.shared::cta.b64 " + line.substr(begin, end - begin + 1) + ", 1;");
   const std::string head = "mbarrier.init of ";
   const size_t name = report.find(head);
   if (name == std::string::npos) return {};
@@ -117,8 +123,9 @@ TEST_CASE("mutants: tensor memory and CTA barriers") {
 }
 
 TEST_CASE("mutants: each kind of wait") {
-  // A missing wait is seen when what it guards is late, and this engine knows one order of events: of each kind at least
-  // one removal must be seen, but for these, which are never late in it. The other parity is seen always.
+  // A missing wait is seen when what it guards is late, and this engine knows one order of events: of each
+  // kind at least one removal must be seen, but for these, which are never late in it. The other parity is
+  // seen always.
   const std::set<std::string> never_late = {"o_ready", "q.full", "softmax_corr.empty"};
   std::map<std::string, size_t> waits, reported, reported_parity;
   for (size_t at : lines_with("mbarrier.try_wait.parity")) {
@@ -131,7 +138,8 @@ TEST_CASE("mutants: each kind of wait") {
   }
   CHECK(waits.size() == 12);
   for (const auto& [name, count] : waits) {
-    INFO(name << ": " << count << " waits, " << reported[name] << " reported when removed, " << reported_parity[name] << " with the other parity");
+    INFO(name << ": " << count << " waits, " << reported[name] << " reported when removed, "
+              << reported_parity[name] << " with the other parity");
     CHECK((reported[name] > 0 || never_late.count(name)));
     CHECK(reported_parity[name] > 0);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handlers of lane-by-lane instructions are built for several instruction sets of the host: all that this CPU can
-// run give the same bits, on full and partial warps.
+// The handlers of lane-by-lane instructions are built for several instruction sets of the host: all that this
+// CPU can run give the same bits, on full and partial warps.
 #include <cstring>
 #include <string_view>
 
@@ -20,7 +20,7 @@ constexpr const char* kNames[] = {
 #undef LANE
 };
 
-constexpr int kRows = 16;        // d 0-3, a 4-7, b 8-11, c 12-15
+constexpr int kRows = 16;  // d 0-3, a 4-7, b 8-11, c 12-15
 constexpr int kPredicates = 5;
 
 struct State {
@@ -29,8 +29,10 @@ struct State {
 };
 
 uint32_t word(Random& random) {
-  static constexpr uint32_t special[] = {0, 1, 0x80000000, 0x7FFFFFFF, 0xFFFFFFFF, 0x3F800000, 0x7F800000, 0xFF800000, 0x7FC00000,
-                                         0x007FFFFF, 0x00800000, 0x38800000, 0x477FF000, 0x7FF00000, 0xFFF00000, 0x43E00000, 0xC3E00000};
+  static constexpr uint32_t special[] = {0,          1,          0x80000000, 0x7FFFFFFF, 0xFFFFFFFF,
+                                         0x3F800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x007FFFFF,
+                                         0x00800000, 0x38800000, 0x477FF000, 0x7FF00000, 0xFFF00000,
+                                         0x43E00000, 0xC3E00000};
   const uint64_t r = random.next();
   if (r >> 32 & 7) return uint32_t(r);
   if (r >> 35 & 1) return uint32_t(r) % 70;
@@ -90,9 +92,11 @@ TEST_CASE("every table of lane handlers gives the same bits") {
           for (int lane = 0; lane < kLanes; ++lane) {
             const uint32_t x = first.rows[row].lane[lane], y = state.rows[row].lane[lane];
             const bool touched = mask >> lane & 1;
-            if (x != y || (!touched && x != begin.rows[row].lane[lane]) || (row >= 4 && x != begin.rows[row].lane[lane])) {
-              FAIL_CHECK(kNames[code] << " row " << row << " lane " << lane << " mode " << int(op.mode) << ": " << first_name << " " << x << ", " << tables[t].instruction_set
-                                << " " << y << ", before " << begin.rows[row].lane[lane]);
+            if (x != y || (!touched && x != begin.rows[row].lane[lane]) ||
+                (row >= 4 && x != begin.rows[row].lane[lane])) {
+              FAIL_CHECK(kNames[code] << " row " << row << " lane " << lane << " mode " << int(op.mode)
+                                      << ": " << first_name << " " << x << ", " << tables[t].instruction_set
+                                      << " " << y << ", before " << begin.rows[row].lane[lane]);
             }
           }
         }
