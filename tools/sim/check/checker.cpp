@@ -406,7 +406,7 @@ uint32_t Checker::copy_in_issued(const Warp& w, const Event& event) {
   Barrier* b = find_barrier(event.address);
   if (b) require_visible_init(who, *b, event.op, true);
   const Access access{Agent::copy_in, uint16_t(b ? b->component : kFirstBarrier), kPending, op_index(event.op), uint32_t(w.index)};
-  write_cells(&shared_[event.shared / 4], event.bytes / 4, shared_readers_, event.shared / 4, who, access, Sense::async, false);
+  write_cells(&shared_[event.shared / 4], event.extent / 4, shared_readers_, event.shared / 4, who, access, Sense::async, false);
   const uint32_t token = snapshot(who);
   ++who.warp->now;
   return token;
@@ -417,7 +417,7 @@ void Checker::copy_in_landed(const Event& event) {
   const MBarrier* live = nullptr;
   if (b) live = mbarrier_in(*cta_, event.address, 8);
   if (!b || !live) return;
-  for (uint32_t i = event.shared / 4; i < (event.shared + event.bytes) / 4; ++i) {
+  for (uint32_t i = event.shared / 4; i < (event.shared + event.extent) / 4; ++i) {
     Access& a = shared_[i].write;
     if (a.agent == Agent::copy_in && a.time == kPending) a.time = live->phase + 1;
   }
@@ -441,7 +441,7 @@ void Checker::copy_out_issued(const Warp& w, const Event& event) {
   if (s.groups.empty() || s.groups.back().first != event.group) s.groups.push_back({event.group, time});
   s.groups.back().second = time;
   const Access access{Agent::copy_out, uint16_t(component), time, op_index(event.op), uint32_t(w.index)};
-  read_cells(&shared_[event.shared / 4], event.bytes / 4, shared_readers_, event.shared / 4, who, access, Sense::async, false);
+  read_cells(&shared_[event.shared / 4], event.extent / 4, shared_readers_, event.shared / 4, who, access, Sense::async, false);
   log_box(event);
   ++who.warp->now;
 }

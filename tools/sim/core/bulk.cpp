@@ -61,14 +61,8 @@ void read_map(Warp& w, const Op* op, uint64_t address, TensorMap* map) {
   if (!decode(bytes, map)) fault(w, op, Fault::Kind::illegal_instruction, "the 128 bytes at " + hex(address) + " are no tensor map that cuTensorMapEncodeTiled made");
 }
 
-struct Box {
-  uint32_t slot;
-  uint32_t shared;
-  uint32_t bytes;
-};
-
 // What loads and stores of boxes share. Rows: a shared address, b tensor map, aux coordinates.
-Box prepare_box(Warp& w, const Op* op, int lane, Event& event) {
+void prepare_box(Warp& w, const Op* op, int lane, Event& event) {
   Cta& cta = *w.cta;
   const uint64_t shared = own_shared(value(w.rows + op->a, lane, op->mode & 1));
   const uint32_t slot = map_slot(cta);
@@ -79,11 +73,11 @@ Box prepare_box(Warp& w, const Op* op, int lane, Event& event) {
     fault(w, op, Fault::Kind::illegal_instruction, "the instruction has " + std::to_string(op->count) + " coordinates, the tensor map rank " + std::to_string(map.rank));
   }
   for (uint32_t i = 0; i < op->count; ++i) event.coordinates[i] = int32_t(w.rows[rows[i]].lane[lane]);
-  const uint32_t bytes = map.box_bytes();
-  const std::string outside = outside_shared(cta, shared, bytes);
+  const uint32_t extent = map.shared_bytes();
+  const std::string outside = outside_shared(cta, shared, extent);
   if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, "the box's " + outside);
   if (shared % 128 != 0) fault(w, op, Fault::Kind::misaligned_address, "the box's shared address " + hex(shared) + " is not 128-byte aligned");
-  if (const MBarrier* barrier = mbarrier_in(cta, uint32_t(shared), bytes)) {
+  if (const MBarrier* barrier = mbarrier_in(cta, uint32_t(shared), extent)) {
     fault(w, op, Fault::Kind::poison, "the box covers the live barrier " + barrier_name(cta, barrier->address));
   }
   event.cta = &cta;
@@ -92,8 +86,30 @@ Box prepare_box(Warp& w, const Op* op, int lane, Event& event) {
   event.op = op;
   event.slot = slot;
   event.shared = uint32_t(shared);
-  event.bytes = bytes;
-  return {slot, uint32_t(shared), bytes};
+  event.bytes = map.box_bytes();
+  event.extent = extent;
+}
+
+// The runs of shared memory that a box's rows occupy: one, unless a swizzle's span is wider than a row.
+template <class F>
+void each_run(const TensorMap& map, uint32_t shared, F f) {
+  const uint32_t row = map.box_elements(0) * map.element_bytes(), pitch = map.row_pitch();
+  if (row == pitch) return f(shared, map.box_bytes());
+  for (uint32_t at = 0; at < map.shared_bytes(); at += pitch) {
+    for (uint32_t chunk = 0; chunk < row; chunk += 16) f(swizzled(map.swizzle, shared + at + chunk), 16u);
+  }
+}
+
+void set_box_valid(Cta& cta, const TensorMap& map, uint32_t shared, bool valid) {
+  each_run(map, shared, [&](uint32_t at, uint32_t bytes) { set_shared_valid(cta, at, bytes, valid); });
+}
+
+int64_t first_invalid_in_box(const Cta& cta, const TensorMap& map, uint32_t shared) {
+  int64_t bad = -1;
+  each_run(map, shared, [&](uint32_t at, uint32_t bytes) {
+    if (bad < 0) bad = first_invalid_shared(cta, at, bytes);
+  });
+  return bad;
 }
 
 void trace(const Event& event, uint32_t kind, uint64_t begin) {
@@ -120,18 +136,18 @@ const Op* box_load(Warp& w, const Op* op, Mask mask) {
     const int lane = first_lane(mask);
     Event event;
     event.kind = Event::Kind::box_load;
-    const Box box = prepare_box(w, op, lane, event);
+    prepare_box(w, op, lane, event);
     event.address = uint32_t(own_shared(value(w.rows + op->c, lane, op->mode & 2)));
     if (!find_mbarrier(cta, event.address)) {
       fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(cta, event.address));
     }
-    set_shared_valid(cta, box.shared, box.bytes, false);
+    set_box_valid(cta, cta.maps[event.slot], event.shared, false);
     if (cta.observer) event.token = cta.observer->copy_in_issued(w, event);
-    event.time = engine_time(cta, w.time, box.bytes, kLoadLatency);
+    event.time = engine_time(cta, w.time, event.bytes, kLoadLatency);
     trace(event, FA4SIM_EVENT_BOX_LOAD, w.time);
     schedule(cta, event);
     ++w.counters.box_loads;
-    w.counters.box_load_bytes += box.bytes;
+    w.counters.box_load_bytes += event.bytes;
   }
   return op + 1;
 }
@@ -147,8 +163,8 @@ const Op* box_store(Warp& w, const Op* op, Mask mask) {
     const int lane = first_lane(mask);
     Event event;
     event.kind = Event::Kind::box_store_read;
-    const Box box = prepare_box(w, op, lane, event);
-    if (const int64_t bad = first_invalid_shared(cta, box.shared, box.bytes); bad >= 0) {
+    prepare_box(w, op, lane, event);
+    if (const int64_t bad = first_invalid_in_box(cta, cta.maps[event.slot], event.shared); bad >= 0) {
       fault(w, op, Fault::Kind::poison, "the box to store holds " + shared_name(cta, uint32_t(bad)) + ", which nobody has written or a copy in flight will write");
     }
     BulkGroups& g = groups(w, lane);
@@ -156,11 +172,11 @@ const Op* box_store(Warp& w, const Op* op, Mask mask) {
     ++g.unread[g.newest % BulkGroups::capacity];
     ++g.unfinished[g.newest % BulkGroups::capacity];
     if (cta.observer) cta.observer->copy_out_issued(w, event);
-    event.time = engine_time(cta, w.time, box.bytes, kStoreReadLatency);
+    event.time = engine_time(cta, w.time, event.bytes, kStoreReadLatency);
     trace(event, FA4SIM_EVENT_BOX_STORE, w.time);
     schedule(cta, event);
     ++w.counters.box_stores;
-    w.counters.box_store_bytes += box.bytes;
+    w.counters.box_store_bytes += event.bytes;
   }
   return op + 1;
 }
@@ -179,7 +195,7 @@ const Op* bulk_load(Warp& w, const Op* op, Mask mask) {
     event.shared = uint32_t(own_shared(value(w.rows + op->a, lane, op->mode & 1)));
     event.global = value(w.rows + op->b, lane, true);
     event.address = uint32_t(own_shared(value(w.rows + op->c, lane, op->mode & 2)));
-    event.bytes = w.rows[w.code->aux[op->aux]].lane[lane];
+    event.bytes = event.extent = w.rows[w.code->aux[op->aux]].lane[lane];
     const std::string outside = outside_shared(cta, event.shared, event.bytes);
     if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, outside);
     if (event.shared % 16 || event.global % 16 || event.bytes % 16 || event.bytes == 0) {
@@ -267,8 +283,8 @@ void land_box_load(const Event& event) {
   const TensorMap& map = cta.maps[event.slot];
   const std::string error = load_box(map, *cta.launch->memory, {event.coordinates, map.rank}, cta.shared, event.shared);
   if (!error.empty()) fault(cta, event.warp, event.op, Fault::Kind::illegal_instruction, error);
+  set_box_valid(cta, map, event.shared, true);
   cta.free_maps.push_back(event.slot);
-  set_shared_valid(cta, event.shared, event.bytes, true);
   MBarrier* barrier = find_mbarrier(cta, event.address);
   if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the copy lands but its mbarrier is gone");
   if (cta.observer) cta.observer->copy_in_landed(event);
@@ -292,7 +308,7 @@ void land_bulk_load(const Event& event) {
 void land_box_store_read(const Event& event) {
   Cta& cta = *event.cta;
   const TensorMap& map = cta.maps[event.slot];
-  if (const int64_t bad = first_invalid_shared(cta, event.shared, event.bytes); bad >= 0) {
+  if (const int64_t bad = first_invalid_in_box(cta, map, event.shared); bad >= 0) {
     fault(cta, event.warp, event.op, Fault::Kind::poison, "the box being stored was overwritten by a copy before it was read: " + shared_name(cta, uint32_t(bad)));
   }
   const std::string error = store_box(map, *cta.launch->memory, {event.coordinates, map.rank}, cta.shared, event.shared);

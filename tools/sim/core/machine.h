@@ -122,7 +122,8 @@ struct Event {
   uint16_t warp = 0, lane = 0;
   uint32_t address = 0;      // commit, loads: mbarrier. stores: shared source
   uint32_t shared = 0;       // loads: destination
-  uint32_t bytes = 0;
+  uint32_t bytes = 0;        // that are copied
+  uint32_t extent = 0;       // of shared memory from its first to its last byte
   uint64_t global = 0;       // bulk copies: global address
   uint64_t group = 0;        // stores: bulk group of the lane
   int32_t coordinates[5] = {};
