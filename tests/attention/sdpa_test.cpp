@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seed's configuration against PyTorch: sampled rows of scaled_dot_product_attention as a GPU computed them, kept in
-// tests/fixtures with the script that made them. The inputs are regenerated here.
+// The seed's configuration against PyTorch: sampled rows of scaled_dot_product_attention as a GPU computed
+// them, kept in tests/fixtures with the script that made them. The inputs are regenerated here.
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -20,8 +20,9 @@ void compare_with_pytorch(bool causal) {
   REQUIRE(file.good());
   const nlohmann::json about = nlohmann::json::parse(file);
   REQUIRE(about.at("dtype") == "fp16");
-  const support::Problem problem{support::Dtype::fp16, causal, about.at("batch"), about.at("seq"), about.at("seq"),
-                                 about.at("q_heads"), about.at("kv_heads"), 0};
+  const support::Problem problem{
+      support::Dtype::fp16, causal, about.at("batch"), about.at("seq"), about.at("seq"), about.at("q_heads"),
+      about.at("kv_heads"), 0};
   const cli::NpyArray rows = cli::read_npy(folder + (causal ? "sdpa_causal.npy" : "sdpa_full.npy"));
   const cli::NpyArray places = cli::read_npy(folder + "sdpa_rows.npy");  // (rows, 2): head, position
   REQUIRE(rows.type == cli::NpyType::float16);
@@ -63,5 +64,9 @@ void compare_with_pytorch(bool causal) {
 
 }  // namespace
 
-TEST_CASE("the seed's configuration equals PyTorch, full", "[sdpa]") { compare_with_pytorch(false); }
-TEST_CASE("the seed's configuration equals PyTorch, causal", "[sdpa]") { compare_with_pytorch(true); }
+TEST_CASE("the seed's configuration equals PyTorch, full", "[sdpa]") {
+  compare_with_pytorch(false);
+}
+TEST_CASE("the seed's configuration equals PyTorch, causal", "[sdpa]") {
+  compare_with_pytorch(true);
+}

@@ -59,7 +59,7 @@ class AttentionDevice {
 
   Gpu gpu_;
   uint32_t host_threads_ = 0;
-  std::vector<char> image_;  // empty: the built-in one
+  std::vector<char> image_;                    // empty: the built-in one
   std::map<uint32_t, fa4_context*> contexts_;  // by SM count: a context remembers how many its device has
 };
 

@@ -26,9 +26,9 @@ Comparison compare_o(const Problem& problem, const Reference& o, const Reference
 Comparison compare_lse(const Problem& problem, const std::vector<float>& lse, const Reference& expected);
 Comparison compare_lse(const Problem& problem, const Reference& lse, const Reference& expected);
 
-// What the kernel may be off by: twice the error of the same-precision reference plus a small atol, which covers
-// problems so small that the reference is exact by luck. For O half a rounding step of the dtype at 1 (2^-11 for
-// fp16, 2^-8 for bf16); for the fp32 lse 2^-20 * max(1, largest |lse|).
+// What the kernel may be off by: twice the error of the same-precision reference plus a small atol, which
+// covers problems so small that the reference is exact by luck. For O half a rounding step of the dtype at 1
+// (2^-11 for fp16, 2^-8 for bf16); for the fp32 lse 2^-20 * max(1, largest |lse|).
 struct Tolerance {
   double o = 0, lse = 0;
 };

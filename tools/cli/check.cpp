@@ -29,7 +29,8 @@ std::vector<char> read_image(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Refusal(fmt::format("--image {}: the file cannot be opened", path));
   std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (bytes.empty()) throw Refusal(fmt::format("--image {}: the file is empty; PTX or a fatbinary is needed", path));
+  if (bytes.empty())
+    throw Refusal(fmt::format("--image {}: the file is empty; PTX or a fatbinary is needed", path));
   bytes.push_back(0);
   return bytes;
 }
@@ -41,7 +42,8 @@ std::vector<fa4sim_finding> take_all(const support::SimulatorApi& simulator) {
 }
 
 void print_finding(const fa4sim_finding& f) {
-  fmt::print("\n  {}: {}{}\n", f.warning ? "warning" : "error", f.kind, *f.memory ? fmt::format(" on {}", f.memory) : "");
+  fmt::print("\n  {}: {}{}\n", f.warning ? "warning" : "error", f.kind,
+             *f.memory ? fmt::format(" on {}", f.memory) : "");
   const auto part = [](const char* label, const char* text) {
     if (*text) fmt::print("    {:<8} {}\n", label, text);
   };
@@ -49,12 +51,20 @@ void print_finding(const fa4sim_finding& f) {
   part("then", f.second);
   part("known", f.last_sync);
   part("needed", f.chain);
-  fmt::print("    {:<8} {} {}, first in CTA {} at cycle {}\n", "seen", f.count, f.count == 1 ? "time" : "times", f.cta, f.cycle);
+  fmt::print("    {:<8} {} {}, first in CTA {} at cycle {}\n", "seen", f.count,
+             f.count == 1 ? "time" : "times", f.cta, f.cycle);
 }
 
 nlohmann::json to_json(const fa4sim_finding& f) {
-  return {{"severity", f.warning ? "warning" : "error"}, {"kind", f.kind}, {"memory", f.memory}, {"first", f.first},
-          {"second", f.second}, {"last_sync", f.last_sync}, {"chain", f.chain}, {"count", f.count}, {"cta", f.cta},
+  return {{"severity", f.warning ? "warning" : "error"},
+          {"kind", f.kind},
+          {"memory", f.memory},
+          {"first", f.first},
+          {"second", f.second},
+          {"last_sync", f.last_sync},
+          {"chain", f.chain},
+          {"count", f.count},
+          {"cta", f.cta},
           {"cycle", f.cycle}};
 }
 
@@ -72,7 +82,9 @@ int check_checked(const CheckRequest& request) {
   if (simulator.check(1) != 0) throw DeviceError(simulator.last_error());
 
   support::RunOptions options;
-  options.scheduler = run.scheduler == "lpt" ? FA4_SCHEDULER_LPT : run.scheduler == "linear" ? FA4_SCHEDULER_LINEAR : FA4_SCHEDULER_AUTO;
+  options.scheduler = run.scheduler == "lpt"      ? FA4_SCHEDULER_LPT
+                      : run.scheduler == "linear" ? FA4_SCHEDULER_LINEAR
+                                                  : FA4_SCHEDULER_AUTO;
   options.sm_count = run.sms;
   line("problem", fmt::format("{}, {}", support::describe(loaded.problem), loaded.source));
   line("image", request.image_path.empty() ? "built in" : request.image_path);
@@ -87,9 +99,11 @@ int check_checked(const CheckRequest& request) {
     for (; seed <= request.seeds; ++seed) {
       simulator.set_adversarial(seed);
       support::RunResult result = device.run(loaded.problem, loaded.inputs, options);
-      if (seed == 0) nominal = std::move(result);
+      if (seed == 0)
+        nominal = std::move(result);
       else if (result.o != nominal.o || result.lse.size() != nominal.lse.size() ||
-               !std::equal(result.lse.begin(), result.lse.end(), nominal.lse.begin(), [](float x, float y) { return x == y || (x != x && y != y); })) {
+               !std::equal(result.lse.begin(), result.lse.end(), nominal.lse.begin(),
+                           [](float x, float y) { return x == y || (x != x && y != y); })) {
         different = fmt::format("seed {} gives other bits than nominal timing", seed);
         break;
       }
@@ -100,7 +114,8 @@ int check_checked(const CheckRequest& request) {
   }
   const std::vector<fa4sim_finding> findings = take_all(simulator);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const auto warnings = uint64_t(std::count_if(findings.begin(), findings.end(), [](const fa4sim_finding& f) { return f.warning != 0; }));
+  const auto warnings = uint64_t(std::count_if(findings.begin(), findings.end(),
+                                               [](const fa4sim_finding& f) { return f.warning != 0; }));
   const uint64_t errors = findings.size() - warnings + !fault.empty() + !different.empty();
   const std::string timing = seed == 0 ? "nominal timing" : fmt::format("adversarial seed {}", seed);
 
@@ -109,13 +124,23 @@ int check_checked(const CheckRequest& request) {
   if (!fault.empty()) fmt::print("\n  error: the run ended in a fault, {}\n{}\n", timing, fault);
   if (!different.empty()) fmt::print("\n  error: {}\n", different);
   fmt::print("{}", heading("Verdict"));
-  line("", fmt::format("{}, {} errors and {} warnings in {:.2f} s", errors || warnings ? "NOT CLEAN" : "CLEAN", errors, warnings, seconds));
-  line("", "Exact for the executions that were watched. It rests on the PTX ISA and on one axiom that it does not state:");
+  line("", fmt::format("{}, {} errors and {} warnings in {:.2f} s",
+                       errors || warnings ? "NOT CLEAN" : "CLEAN", errors, warnings, seconds));
+  line("",
+       "Exact for the executions that were watched. It rests on the PTX ISA and on one axiom that it does "
+       "not state:");
   line("", fmt::format("{}.", kAxiom));
 
   if (!request.json_path.empty()) {
-    nlohmann::json report = {{"problem", support::describe(loaded.problem)}, {"seeds", request.seeds}, {"errors", errors}, {"warnings", warnings},
-                             {"fault", fault}, {"difference", different}, {"axioms", {kAxiom}}, {"seconds", seconds}, {"findings", nlohmann::json::array()}};
+    nlohmann::json report = {{"problem", support::describe(loaded.problem)},
+                             {"seeds", request.seeds},
+                             {"errors", errors},
+                             {"warnings", warnings},
+                             {"fault", fault},
+                             {"difference", different},
+                             {"axioms", {kAxiom}},
+                             {"seconds", seconds},
+                             {"findings", nlohmann::json::array()}};
     for (const fa4sim_finding& f : findings) report["findings"].push_back(to_json(f));
     std::ofstream file(request.json_path);
     file << report.dump(2) << '\n';

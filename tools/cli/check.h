@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `fa4 check`: runs the kernel on the simulated GPU under the happens-before checker, with nominal and with adversarial
-// timing, and says what is not ordered.
+// `fa4 check`: runs the kernel on the simulated GPU under the happens-before checker, with nominal and with
+// adversarial timing, and says what is not ordered.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct CheckRequest {
   RunRequest problem;
   std::string image_path;  // PTX or fatbinary in place of the built-in image
   std::string json_path;
-  uint64_t seeds = 4;      // adversarial runs beside the nominal one
+  uint64_t seeds = 4;  // adversarial runs beside the nominal one
 };
 
 // 0: clean, 1: findings, 2: could not run.

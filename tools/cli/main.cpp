@@ -109,12 +109,22 @@ CLI::App* add_check(CLI::App& app, CheckRequest& r) {
   r.problem.causal = true;
   r.problem.sms = 3;
   add_shape(check, r.problem);
-  check->add_flag("--causal,!--full", r.problem.causal, "Query i sees keys j <= i + seq-kv - seq-q (default); --full: all keys")->group("Problem");
-  check->add_option("--dtype", r.problem.dtype, "fp16 or bf16")->check(CLI::IsMember({"fp16", "bf16"}))->group("Problem");
+  check
+      ->add_flag("--causal,!--full", r.problem.causal,
+                 "Query i sees keys j <= i + seq-kv - seq-q (default); --full: all keys")
+      ->group("Problem");
+  check->add_option("--dtype", r.problem.dtype, "fp16 or bf16")
+      ->check(CLI::IsMember({"fp16", "bf16"}))
+      ->group("Problem");
   check->add_option("--scale", r.problem.scale, "Softmax scale; default: 1 / sqrt(128)")->group("Problem");
   add_device(check, r.problem);
-  check->add_option("--image", r.image_path, "PTX or fatbinary with the same entries in place of the built-in image")->group("Check");
-  check->add_option("--seeds", r.seeds, "Adversarial runs beside the nominal one")->capture_default_str()->group("Check");
+  check
+      ->add_option("--image", r.image_path,
+                   "PTX or fatbinary with the same entries in place of the built-in image")
+      ->group("Check");
+  check->add_option("--seeds", r.seeds, "Adversarial runs beside the nominal one")
+      ->capture_default_str()
+      ->group("Check");
   check->add_option("--json", r.json_path, "Write the report here")->group("Check");
   return check;
 }
@@ -156,7 +166,8 @@ int main(int argc, char** argv) {
   }
   if (info->parsed()) return fa4::cli::info(driver);
   if (check_command->parsed()) {
-    if (check_command->count("--seq-q") && !check_command->count("--seq-kv")) check_request.problem.seq_kv = check_request.problem.seq_q;
+    if (check_command->count("--seq-q") && !check_command->count("--seq-kv"))
+      check_request.problem.seq_kv = check_request.problem.seq_q;
     return fa4::cli::check(check_request);
   }
   if (const std::string wrong = contradiction(*run_command, request); !wrong.empty()) {
