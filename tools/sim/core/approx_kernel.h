@@ -51,12 +51,19 @@ struct Reduced {
 
 template <int rows>
 inline void interpolate(const Quadratics<rows>& q, const Reduced& at, int64_t* sum) {
+  // Fetched one by one in a loop of their own: the arithmetic that follows is vectorised.
+  int64_t constant[warp_lanes];
+  int32_t slope[warp_lanes], bend[warp_lanes];
   for (int i = 0; i < warp_lanes; ++i) {
     const uint32_t row = at.segment[i];
-    const int64_t linear = static_cast<int64_t>(q.slope[row]) * static_cast<int32_t>(at.offset[i]);
-    const int64_t bent =
-        static_cast<int64_t>(q.bend[row]) * static_cast<int32_t>(truncated_square(at.offset[i]));
-    sum[i] = q.constant[row] + linear + bent;
+    constant[i] = q.constant[row];
+    slope[i] = q.slope[row];
+    bend[i] = q.bend[row];
+  }
+  for (int i = 0; i < warp_lanes; ++i) {
+    const int32_t x = static_cast<int32_t>(at.offset[i]);
+    const int32_t square = static_cast<int32_t>(truncated_square(at.offset[i]));
+    sum[i] = constant[i] + static_cast<int64_t>(slope[i]) * x + static_cast<int64_t>(bend[i]) * square;
   }
 }
 
