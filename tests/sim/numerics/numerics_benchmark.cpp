@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of tensor-core arithmetic and ex2 on each instruction set of this machine: time per multiply-add and
-// per warp of 32 lanes, on operands as attention has them, and on operands that leave the vector kernels'
-// range.
+// Speed of tensor-core arithmetic and of the approximate functions on each instruction set of this machine:
+// time per multiply-add and per warp of 32 lanes, on operands as attention has them, and on operands that
+// leave the vector kernels' range.
 #include <benchmark/benchmark.h>
 
 #include <bit>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mma_cases.h"
+#include "tools/sim/core/approx_dispatch.h"
 #include "tools/sim/core/ex2_dispatch.h"
 #include "tools/sim/core/mma_dispatch.h"
 
@@ -56,6 +57,21 @@ void ex2(benchmark::State& state, Isa isa, bool ftz) {
                                                   benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
+// Arguments of every size in [0, 128).
+void approx_function(benchmark::State& state, Isa isa, ApproxFunction function) {
+  cases::Random random(3);
+  constexpr size_t warps = 1024;
+  std::vector<float> x(warps * 32), y(warps * 32);
+  for (float& value : x) value = static_cast<float>(random.bits() >> random.range(0, 31)) * 0x1p-25f;
+  for (auto _ : state) {
+    for (size_t w = 0; w < warps; ++w) approx(isa, function, &x[w * 32], &y[w * 32]);
+    benchmark::DoNotOptimize(y.data());
+    benchmark::ClobberMemory();
+  }
+  state.counters["per warp"] = benchmark::Counter(static_cast<double>(state.iterations()) * warps,
+                                                  benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -72,6 +88,12 @@ int main(int argc, char** argv) {
     const std::string ex2_name = std::string("ex2/") + isa_name(isa);
     benchmark::RegisterBenchmark((ex2_name + "/ftz").c_str(), ex2, isa, true);
     benchmark::RegisterBenchmark((ex2_name + "/without ftz").c_str(), ex2, isa, false);
+    static constexpr const char* approx_names[approx_count] = {
+        "rcp/ftz", "rcp", "rsqrt/ftz", "rsqrt", "sqrt/ftz", "sqrt", "lg2/ftz", "lg2", "sin", "cos", "tanh"};
+    for (int f = 0; f < approx_count; ++f) {
+      benchmark::RegisterBenchmark((std::string(approx_names[f]) + "/" + isa_name(isa)).c_str(),
+                                   approx_function, isa, static_cast<ApproxFunction>(f));
+    }
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating-point arithmetic, conversions and ex2: from PTX to lane handlers. What is not exact on hardware (rcp.approx,
-// lg2.approx, ...) is refused: the simulated GPU has no approximation that differs from silicon.
+// Floating-point arithmetic and conversions: from PTX to lane handlers. The approximate forms are in build_approx.cpp.
 #include <optional>
 
 #include "builder.h"
@@ -76,13 +75,6 @@ void float_only(Builder& b, Modifiers& m) {
   if (!float_arithmetic(b, m)) b.refuse("'" + std::string(b.instruction().opcode) + "': this type is not supported");
 }
 
-void ex2(Builder& b, Modifiers& m) {
-  const bool approx = m.take("approx"), ftz = m.take("ftz");
-  if (!approx || m.type() != Type::f32) b.refuse("of the ex2 forms ex2.approx{.ftz}.f32 are known bit for bit");
-  emit(b, ftz ? ex2_approx_ftz_f32 : LaneCode::ex2_approx_f32, Type::f32, 1, Type::f32);
-  b.newest().cycles = 8;
-}
-
 bool is_integer(Type t) {
   switch (t) {
     case Type::u8: case Type::s8: case Type::u16: case Type::s16: case Type::u32: case Type::s32: case Type::u64: case Type::s64:
@@ -152,6 +144,7 @@ bool float_arithmetic(Builder& b, Modifiers& m) {
   const std::string_view opcode = b.instruction().parts[0];
   const bool floating = type == Type::f32 || type == Type::f32x2 || type == Type::f64;
   if (!floating) return false;
+  if (approximate_function(b, m)) return true;
   if (opcode == "min" || opcode == "max") {
     minimum_or_maximum(b, m, opcode == "max");
     return true;
@@ -165,7 +158,7 @@ bool float_arithmetic(Builder& b, Modifiers& m) {
   m.type();
   const bool inexact_forms = opcode == "div" || opcode == "rcp" || opcode == "sqrt";
   if (inexact_forms && !round) {
-    b.refuse("'" + std::string(b.instruction().opcode) + "': only the correctly rounded form is known bit for bit");
+    b.refuse("'" + std::string(b.instruction().opcode) + "': this approximate form is not known bit for bit");
   }
   if ((opcode == "fma" || opcode == "mad") && !round) b.refuse("fma says how it rounds");
   const auto code = type == Type::f64 ? row->f64 : type == Type::f32x2 ? row->f32x2 : ftz ? row->f32_ftz : row->f32;
@@ -176,7 +169,7 @@ bool float_arithmetic(Builder& b, Modifiers& m) {
 }
 
 std::vector<FamilyRow> float_rows() {
-  return {{"fma", float_only}, {"rcp", float_only}, {"sqrt", float_only}, {"ex2", ex2}, {"cvt", cvt}};
+  return {{"fma", float_only}, {"rcp", float_only}, {"sqrt", float_only}, {"cvt", cvt}};
 }
 
 }  // namespace fa4::sim

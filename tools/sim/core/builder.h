@@ -148,10 +148,13 @@ struct FamilyRow {
 };
 // True if the instruction's type is a floating-point one, which it then built (add, sub, mul, mad, div, min, max, neg, abs).
 bool float_arithmetic(Builder& builder, Modifiers& modifiers);
+// Takes rcp.approx, div.full and the other approximate forms; false when it is none that is known.
+bool approximate_function(Builder& builder, Modifiers& modifiers);
 // mov from %clock, %clock64 or %globaltimer, which change while the warp runs; false for other special registers.
 bool read_clock(Builder& builder, const ptx::Operand& operand, uint32_t rows);
 std::vector<FamilyRow> integer_rows();    // integer, logic, shifts, selection, predicates
-std::vector<FamilyRow> float_rows();      // f32, f64, f32x2, conversions, ex2
+std::vector<FamilyRow> float_rows();      // f32, f64, f32x2, conversions
+std::vector<FamilyRow> approx_rows();     // ex2, rsqrt, lg2, sin, cos, tanh
 std::vector<FamilyRow> memory_rows();     // ld, st, atom, red, cvta, prefetch
 std::vector<FamilyRow> control_rows();    // bra, exit, barriers of threads, warp-wide instructions, setmaxnreg
 std::vector<FamilyRow> mbarrier_rows();   // mbarrier.*, fence.*

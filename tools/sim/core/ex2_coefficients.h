@@ -2,7 +2,7 @@
 // The table of the unit that computes ex2: 2^f for f in [0, 1) is a quadratic in each of 64 equal segments,
 // in integer arithmetic. With x the 17 bits of f below the segment's six,
 //   2^f * 2^23 = (c0 * 2^13 + c1 * x + c2 * square(x) + 6114) >> 15,
-// where square(x) is x * x / 2^19 from a multiplier whose array has no columns below 2^19 (see ex2_kernel.h):
+// where square(x) is x * x / 2^19 from a multiplier whose array has no columns below 2^19 (see interpolator.h):
 // the shape of the interpolator that Oberman and Siu describe (A High-Performance Area-Efficient
 // Multifunction Interpolator, 2005). The numbers were solved for from the measured results of an NVIDIA H200:
 // for every segment they are the only c1 and c2 that give all of its 2^17 results, and with them the rule

@@ -11,11 +11,10 @@
 #include <cstdint>
 
 #include "ex2_coefficients.h"
+#include "interpolator.h"
 
 namespace fa4::sim {
 namespace {
-
-constexpr int warp_lanes = 32;
 
 // ex2_segments as two 32-bit words each.
 struct Ex2Words {
@@ -33,20 +32,6 @@ constexpr Ex2Words ex2_words() {
 }
 
 alignas(64) constexpr Ex2Words segment_words = ex2_words();
-
-// x * x / 2^19 for x < 2^17 as the sum of the partial products x_i x_j of bits i >= j of weight 2^19 and
-// more: i + j >= 18 for i > j (each such pair counts twice), i >= 10 on the diagonal. Row i, present when bit
-// i is, is bits 18 - i to i - 1 of x, from weight 1 up, and its diagonal.
-inline uint32_t ex2_square(uint32_t x) {
-  uint32_t sum = 0;
-#pragma GCC unroll 7
-  for (int i = 10; i <= 16; ++i) {
-    const int width = 2 * i - 18;
-    const uint32_t row = ((x >> (18 - i)) & ((1u << width) - 1)) + (1u << (width - 1));
-    sum += row & (0u - ((x >> i) & 1));
-  }
-  return sum;
-}
 
 // out[i] = table[index[i]]: the fetch of an instruction set that has nothing better.
 struct ScalarFetch {
@@ -81,7 +66,7 @@ inline void ex2_ftz_warp(const float* x, float* y) {
     const uint32_t fraction = (complement ? ~fixed : fixed) & fraction_mask;
     segment[i] = fraction >> 17;
     offset[i] = fraction & 0x1'FFFF;
-    square[i] = ex2_square(offset[i]);
+    square[i] = truncated_square(offset[i]);
   }
 
   uint32_t constant[warp_lanes], slope_and_bend[warp_lanes];

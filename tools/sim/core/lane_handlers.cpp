@@ -6,6 +6,7 @@
 
 #include <immintrin.h>
 
+#include "approx.h"
 #include "ex2.h"
 #include "machine.h"
 
@@ -482,6 +483,14 @@ struct Half {
     }
     return sign | (m + 0xFFF + (m >> 13 & 1) - 0x38000000) >> 13;
   }
+  // Rounded toward zero, but what is too large for the format is infinite.
+  static uint32_t chopped(float x) {
+    const uint32_t u = __builtin_bit_cast(uint32_t, x), sign = u >> 16 & 0x8000, m = u & 0x7FFFFFFF;
+    if (m > 0x7F800000) return 0x7FFF;
+    if (m >= 0x47800000) return sign | 0x7C00;
+    if (m < 0x38800000) return sign | uint32_t(__builtin_bit_cast(float, m) * 0x1p24f);
+    return sign | (m - 0x38000000) >> 13;
+  }
   static float to(uint32_t h) {
     const uint32_t sign = (h & 0x8000) << 16, m = h & 0x7FFF;
     if (m >= 0x7C00) return __builtin_bit_cast(float, m > 0x7C00 ? 0x7FFFFFFFu : sign | 0x7F800000);
@@ -493,6 +502,10 @@ struct Brain {
   static uint32_t from(float x) {
     const uint32_t u = __builtin_bit_cast(uint32_t, x);
     return (u & 0x7FFFFFFF) > 0x7F800000 ? 0x7FFF : (u + 0x7FFF + (u >> 16 & 1)) >> 16;
+  }
+  static uint32_t chopped(float x) {
+    const uint32_t u = __builtin_bit_cast(uint32_t, x);
+    return (u & 0x7FFFFFFF) > 0x7F800000 ? 0x7FFF : u >> 16;
   }
   static float to(uint32_t h) { return __builtin_bit_cast(float, h << 16); }
 };
@@ -581,13 +594,40 @@ const Op* round_to_integral(Warp& w, const Op* op, Mask mask) {
   return op + 1;
 }
 
+// The approximate functions: 32 lanes at once, whatever the mask.
 template <void (*function)(const float*, float*)>
-const Op* exponential(Warp& w, const Op* op, Mask mask) {
+const Op* whole_warp(Warp& w, const Op* op, Mask mask) {
   alignas(64) float y[kLanes];
   const Row* a = w.rows + op->a;
   Row* d = w.rows + op->d;
   function(reinterpret_cast<const float*>(a->lane), y);
   each_lane(mask, [=, &y](int i) { d->lane[i] = __builtin_bit_cast(uint32_t, y[i]); });
+  return op + 1;
+}
+template <ApproxFunction function>
+void evaluate(const float* x, float* y) { approx(function, x, y); }
+template <Division division>
+const Op* divide(Warp& w, const Op* op, Mask mask) {
+  alignas(64) float y[kLanes];
+  const Row *a = w.rows + op->a, *b = w.rows + op->b;
+  Row* d = w.rows + op->d;
+  divide_approx(division, reinterpret_cast<const float*>(a->lane), reinterpret_cast<const float*>(b->lane), y);
+  each_lane(mask, [=, &y](int i) { d->lane[i] = __builtin_bit_cast(uint32_t, y[i]); });
+  return op + 1;
+}
+// The forms of f16 and bf16: the f32 result of the widened input, chopped; `halves` of them in a register.
+template <class H, void (*function)(const float*, float*), int halves>
+const Op* half_function(Warp& w, const Op* op, Mask mask) {
+  alignas(64) float x[kLanes], y[kLanes];
+  uint32_t packed[kLanes] = {};
+  const Row* a = w.rows + op->a;
+  Row* d = w.rows + op->d;
+  for (int half = 0; half < halves; ++half) {
+    for (int i = 0; i < kLanes; ++i) x[i] = H::to(a->lane[i] >> 16 * half & 0xFFFF);
+    function(x, y);
+    for (int i = 0; i < kLanes; ++i) packed[i] |= H::chopped(y[i]) << 16 * half;
+  }
+  each_lane(mask, [=, &packed](int i) { d->lane[i] = packed[i]; });
   return op + 1;
 }
 
