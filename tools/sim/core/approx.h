@@ -8,21 +8,22 @@
 
 namespace fa4::sim {
 
-// name.approx.f32; _ftz: name.approx.ftz.f32. sin and cos are the same instructions with and without .ftz, and
-// tanh has no .ftz form.
+// name.approx.f32; _ftz: name.approx.ftz.f32. sin and cos are the same instructions with and without
+// .ftz, and tanh has no .ftz form.
 //
 // NaN gives 0x7FFFFFFF. What else is not the value of a table:
-// rcp: +-0 gives +-Inf, +-Inf gives +-0. ftz: subnormal inputs and results are zeros of their sign. Otherwise
-//   an input below 2^-126 is multiplied by 2^24 and one above 2^126 by 2^-2, and the result likewise, rounded
-//   to nearest.
+// rcp: +-0 gives +-Inf, +-Inf gives +-0. ftz: subnormal inputs and results are zeros of their sign.
+//   Otherwise an input below 2^-126 is multiplied by 2^24 and one above 2^126 by 2^-2, and the result
+//   likewise, rounded to nearest.
 // rsqrt: +-0 gives +-Inf, +Inf gives +0, a negative input NaN. Powers of four are exact.
 // sqrt: +-0 gives +-0, +Inf gives +Inf, a negative input NaN.
-// lg2: +-0 gives -Inf, +Inf gives +Inf, a negative input NaN, 1 gives +0. The result is cut from a fixed-point
-//   number of 36 fractional bits, whose error near 1 is what it is elsewhere, about 2^-23; 2^-n is not exact.
-//   ftz of these three: subnormal inputs are zeros of their sign. Otherwise they are multiplied by 2^24 and the
-//   result is corrected in f32.
-// sin and cos: x / (2 pi), an f32 rounded toward zero, is cut to 25 fractional bits. So sin is +-0 and cos 1
-//   below 2 pi 2^-25 in magnitude and from 2^23 turns on. +-Inf gives NaN.
+// lg2: +-0 gives -Inf, +Inf gives +Inf, a negative input NaN, 1 gives +0. The result is cut from a
+//   fixed-point number of 36 fractional bits, whose error near 1 is what it is elsewhere, about 2^-23;
+//   2^-n is not exact.
+// rsqrt, sqrt and lg2, ftz: subnormal inputs are zeros of their sign. Otherwise they are multiplied by
+//   2^24 and the result is corrected in f32.
+// sin and cos: x / (2 pi), an f32 rounded toward zero, is cut to 25 fractional bits. So sin is +-0 and
+//   cos 1 below 2 pi 2^-25 in magnitude and from 2^23 turns on. +-Inf gives NaN.
 // tanh: |x| < 2^-8 gives x, subnormal or not, |x| >= 8 gives +-1.
 // clang-format off
 enum class ApproxFunction : uint8_t { rcp_ftz, rcp, rsqrt_ftz, rsqrt, sqrt_ftz, sqrt, lg2_ftz, lg2, sin, cos, tanh };
