@@ -13,7 +13,10 @@ enum class FindingKind : uint8_t {
   missing_proxy_fence,  // ordered, but generic writes are read by the async proxy without fence.proxy.async
   missing_tensor_fence, // ordered, but a tcgen05.fence is missing at the hand-over: a warning
   barrier_init,     // a barrier is used by a thread or agent to which its initialisation is not visible
-  unobserved_work,  // the CTA ended with asynchronous work in flight
+  barrier_reuse,    // a barrier is invalidated or initialised again while a thread may still use it
+  phase_skipped,    // a wait that comes when its phase is no longer the current one or the one before
+  unobserved_work,  // the CTA ended and nobody has waited for a copy or an MMA
+  unbalanced_bytes, // the CTA ended with a barrier whose announced and arrived bytes differ
   global_overlap,   // two CTAs write the same global memory
 };
 
