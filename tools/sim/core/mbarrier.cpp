@@ -24,6 +24,7 @@ void complete_phase_if_due(Cta& cta, MBarrier& barrier, uint64_t time) {
   if (cta.observer) cta.observer->mbarrier_completed(barrier.address, barrier.phase);
   ++barrier.phase;
   barrier.pending = barrier.expected;
+  barrier.signallers_now = 0;
   for (Warp& w : cta.warps) {
     for (Fragment& f : w.fragments) {
       if (f.state != Fragment::State::mbarrier || f.wait_object != barrier.address) continue;
@@ -158,6 +159,7 @@ const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
       if (barrier.expected < int32_t(count)) fault(w, op, Fault::Kind::poison, "arrive_drop takes away more arrivals than are expected");
       barrier.expected -= int32_t(count);
     }
+    barrier.signalled_by(w.index);
     check(w, op, arrive(cta, barrier, count, w.time));
     if (op->count) {
       w.rows[op->d].lane[lane] = uint32_t(state);
@@ -213,7 +215,11 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
   }
   f.wait_begin = 0;
   f.time_limit = false;
-  if (passed) ++w.counters.barrier_waits;
+  if (passed) {
+    ++w.counters.barrier_waits;
+    MBarrier* const barrier = find_mbarrier(*w.cta, address);
+    barrier->seen[w.index] = barrier->phase;
+  }
   if (passed && w.cta->observer) {
     each_address(w, op, passed, [&](Mask lanes, uint32_t at) { w.cta->observer->mbarrier_waited(w, op, lanes, at); });
   }

@@ -114,6 +114,7 @@ void Group::start(size_t slot, int64_t id) {
   cta.mbarrier_at.assign(cta.shared_end / 8 + 2, 0);
   cta.mbarriers.clear();
   std::fill(std::begin(cta.barriers), std::end(cta.barriers), CtaBarrier{});
+  std::fill(std::begin(cta.barrier_users), std::end(cta.barrier_users), 0u);
   cta.tmem.reset();
   cta.tmem_allocations.clear();
   cta.tmem_relinquished = false;
