@@ -288,19 +288,10 @@ void Checker::between_ctas(const Warp& w, const Op* op, const Actor& who, uint64
   const Grid::Access now{cta_->id, who.lane, who.warp->now, op_index(op), op->order, w.index};
   for (uint64_t word = address / 4; word < (address + bytes + 3) / 4; ++word) {
     grid_.access(word, now, write, who.group->clock.foreign, [&](const Grid::Access& before, bool before_wrote) {
-      for (Finding& f : findings_) {
-        if (f.kind == FindingKind::race && f.first_op == before.op && f.second_op == now.op) {
-          ++f.count;
-          return;
-        }
-      }
+      if (again(FindingKind::race, before.op, now.op)) return;
       const Op* ops = cta_->launch->code->ops.data();
-      Finding f;
-      f.kind = FindingKind::race;
-      f.cta = cta_->id;
+      Finding f = new_finding(FindingKind::race, before.op, now.op);
       f.cycle = w.time;
-      f.first_op = before.op;
-      f.second_op = now.op;
       memory_at_ = word * 4;
       f.memory = memory_name(nullptr);
       f.first = "CTA " + std::to_string(before.cta) + ", " + role_name(*cta_, before.warp) + ", lane " + std::to_string(before.lane % kLanes) +

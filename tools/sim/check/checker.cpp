@@ -54,17 +54,33 @@ void Checker::begin(const Cta& cta) {
   free_snapshots_.clear();
 }
 
-void Checker::unobserved(const Access& access, const std::string& what, const std::string& chain) {
+Finding* Checker::again(FindingKind kind, uint32_t first_op, uint32_t second_op) {
+  for (Finding& f : findings_) {
+    if (f.kind != kind || f.first_op != first_op || f.second_op != second_op || f.kernel != cta_->launch->code->name) continue;
+    ++f.count;
+    return &f;
+  }
+  return nullptr;
+}
+
+Finding Checker::new_finding(FindingKind kind, uint32_t first_op, uint32_t second_op) const {
   Finding f;
-  f.kind = FindingKind::unobserved_work;
+  f.kind = kind;
   f.cta = cta_->id;
+  f.first_op = first_op;
+  f.second_op = second_op;
+  f.kernel = cta_->launch->code->name;
+  return f;
+}
+
+void Checker::unobserved(const Access& access, const std::string& what, const std::string& chain) {
+  if (again(FindingKind::unobserved_work, access.op, access.op)) return;
+  Finding f = new_finding(FindingKind::unobserved_work, access.op, access.op);
   f.cycle = cta_->warps[access.agent == Agent::mma ? access.index / kLanes : access.lanes].time;
-  f.memory = cta_->launch->code->name;
   f.first = describe_access(access, access.agent != Agent::copy_out);
-  f.first_op = f.second_op = access.op;
   f.second = what;
   f.chain = chain;
-  merge(findings_, {f});
+  findings_.push_back(std::move(f));
 }
 
 // Whatever was in flight must have been waited for by somebody, whether or not it happened to be over in this execution.
@@ -93,14 +109,12 @@ void Checker::ended() {
   }
   for (const MBarrier& b : cta_->mbarriers) {
     if (!b.live || b.tx == 0 || cta_->in_flight) continue;
-    Finding f;
-    f.kind = FindingKind::unbalanced_bytes;
-    f.cta = cta_->id;
+    if (again(FindingKind::unbalanced_bytes, b.address, b.address)) continue;
+    Finding f = new_finding(FindingKind::unbalanced_bytes, b.address, b.address);
     f.memory = barrier_name(*cta_, b.address);
-    f.first_op = f.second_op = b.address;
     f.second = "the CTA ended with " + std::to_string(b.tx < 0 ? -b.tx : b.tx) + (b.tx < 0 ? " bytes more than were announced" : " announced bytes that no copy brought");
     f.chain = "mbarrier.arrive.expect_tx with as many bytes as the copies of the phase bring";
-    merge(findings_, {f});
+    findings_.push_back(std::move(f));
   }
 }
 
@@ -478,7 +492,7 @@ void Checker::copy_in_landed(const Event& event) {
 Checker::StoreStream& Checker::stream(uint32_t lane, Component* component) {
   size_t i = 0;
   while (i < streams_.size() && streams_[i].lane != lane) ++i;
-  if (i == streams_.size()) streams_.push_back({lane, {}, 0});
+  if (i == streams_.size()) streams_.push_back({lane, {}, 0, {}});
   *component = kFirstStore + 2 * std::min<uint32_t>(uint32_t(i), kStoreStreams - 1);
   return streams_[i];
 }

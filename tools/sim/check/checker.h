@@ -186,6 +186,9 @@ class Checker final : public Observer {
              Sense sense, Tensor tensor);
   void report(FindingKind kind, bool warning, const Actor& who, const Access& before, const Access& now, const Cell* cell,
               bool before_wrote, bool now_writes);
+  // A finding of this pair that is there already, counted once more; or nullptr.
+  Finding* again(FindingKind kind, uint32_t first_op, uint32_t second_op);
+  Finding new_finding(FindingKind kind, uint32_t first_op, uint32_t second_op) const;
   std::string describe_access(const Access& access, bool wrote) const;
   std::string memory_name(const Cell* cell) const;
   std::string last_sync(const Actor& who, const Access& before) const;

@@ -99,19 +99,10 @@ void Checker::report(FindingKind kind, bool warning, const Actor& who, const Acc
       default: return 'l';
     }
   };
-  for (Finding& f : findings_) {
-    if (f.kind == kind && f.first_op == before.op && f.second_op == now.op) {
-      ++f.count;
-      return;
-    }
-  }
-  Finding f;
-  f.kind = kind;
+  if (again(kind, before.op, now.op)) return;
+  Finding f = new_finding(kind, before.op, now.op);
   f.warning = warning;
-  f.cta = cta_->id;
   f.cycle = cta_->warps[who.warp_index].time;
-  f.first_op = before.op;
-  f.second_op = now.op;
   const bool on_barrier = kind == FindingKind::barrier_init || kind == FindingKind::barrier_reuse || kind == FindingKind::phase_skipped;
   f.memory = on_barrier ? barrier_name(*cta_, uint32_t(cell - shared_.data()) * 4) : memory_name(cell);
   f.first = describe_access(before, before_wrote);

@@ -36,7 +36,7 @@ std::string describe(const Finding& f) {
 void merge(std::vector<Finding>& all, const std::vector<Finding>& more) {
   for (const Finding& f : more) {
     const auto same = std::find_if(all.begin(), all.end(), [&](const Finding& g) {
-      return g.kind == f.kind && g.first_op == f.first_op && g.second_op == f.second_op;
+      return g.kind == f.kind && g.first_op == f.first_op && g.second_op == f.second_op && g.kernel == f.kernel;
     });
     if (same == all.end()) {
       all.push_back(f);

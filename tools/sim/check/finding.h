@@ -26,6 +26,7 @@ struct Finding {
   uint64_t count = 1;       // how often, over all CTAs
   uint64_t cta = 0;         // first seen in
   uint64_t cycle = 0;
+  std::string kernel;       // "" where it concerns a launch as a whole
   std::string memory;       // "sKV slot 1 (0x14400), 16 bytes"
   std::string first;        // the earlier access: role, warp, lane, what, where
   std::string second;       // the later one
@@ -37,7 +38,7 @@ struct Finding {
 std::string kind_name(FindingKind kind);
 std::string describe(const Finding& finding);  // several lines
 
-// Adds findings, one for each (kind, first op, second op).
+// Adds findings, one for each (kernel, kind, first op, second op).
 void merge(std::vector<Finding>& all, const std::vector<Finding>& more);
 
 }  // namespace fa4::sim
