@@ -109,16 +109,29 @@ std::string waits_for(const Cta& cta, const Warp& w, const Fragment& f) {
   return {};
 }
 
-// A mask of the warps that have to act before this fragment can go on, as far as it is known: those that signalled the
-// barrier in earlier phases and not in this one.
+// Warps that signal a barrier, as far as it is known: those that did so before; for one that nobody has signalled yet,
+// those that signalled its kin of the same name ("s_ready[1]" for "s_ready[0]").
+uint32_t signallers(const Cta& cta, const MBarrier& b) {
+  if (b.signallers) return b.signallers;
+  const std::string name = barrier_name(cta, b.address);
+  const size_t stem = name.find('[');
+  if (stem == std::string::npos) return 0;
+  uint32_t kin = 0;
+  for (const MBarrier& other : cta.mbarriers) {
+    if (other.live && barrier_name(cta, other.address).compare(0, stem + 1, name, 0, stem + 1) == 0) kin |= other.signallers;
+  }
+  return kin;
+}
+
+// A mask of the warps that have to act before this fragment can go on, as far as it is known.
 uint32_t awaited(const Cta& cta, const Warp& w, const Fragment& f) {
   using State = Fragment::State;
   const uint32_t self = 1u << w.index;
   if (f.state == State::mbarrier) {
     const MBarrier* b = find_mbarrier(const_cast<Cta&>(cta), f.wait_object);
     if (!b) return 0;
-    const uint32_t missing = b->signallers & ~b->signallers_now;
-    return missing ? missing : b->signallers;
+    const uint32_t all = signallers(cta, *b), missing = all & ~b->signallers_now;
+    return missing ? missing : all;
   }
   if (f.state == State::cta_barrier) {
     const CtaBarrier& b = cta.barriers[f.wait_object];
@@ -185,6 +198,12 @@ std::string cycle(const Cta& cta) {
       }
     });
     if (!text.empty()) return text;
+  }
+  for (uint32_t warp = 0; warp < n; ++warp) {
+    for (const Fragment& f : cta.warps[warp].fragments) {
+      if (f.state != Fragment::State::mbarrier || awaited(cta, cta.warps[warp], f)) continue;
+      return "  cause: " + role_name(cta, warp) + " waits on " + object_of(cta, f) + ", which nothing has signalled so far\n";
+    }
   }
   return {};
 }
