@@ -6,6 +6,7 @@
 
 #include "tools/sim/check/collector.h"
 #include "tools/sim/engine/device.h"
+#include "tools/sim/ptx/module.h"
 
 namespace fa4::sim::test {
 

@@ -71,7 +71,7 @@ void check_all(const std::vector<Litmus>& table) {
   const std::string rules = read_text(ORDERING_DOCUMENT);
   for (const Litmus& test : table) {
     INFO(test.name << "\n" << test.body);
-    CHECK_NOFAIL((rules.find(test.name) != std::string::npos));  // cited in docs/ordering.md
+    CHECK((rules.find("| " + test.name + " | " + test.verdict + " |") != std::string::npos));  // a row of docs/ordering.md
     for (uint64_t seed = 0; seed <= kSeeds; ++seed) {
       const Outcome outcome = watch(test, seed);
       INFO("seed " << seed << ": " << outcome.verdict << "\n" << outcome.report);
