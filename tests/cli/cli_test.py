@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line end to end on the simulated GPU: cli_test.py FA4 LIBFA4SIM. Plain Python, no NumPy."""
+"""The command line end to end on the simulated GPU: cli_test.py FA4 LIBFA4SIM PTX. Plain Python, no NumPy."""
 
+import json
 import math
 import os
 import struct
@@ -10,7 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-FA4, SIMULATOR = sys.argv[1:3]
+FA4, SIMULATOR, PTX = sys.argv[1:4]
 D = 128
 
 
@@ -228,6 +229,55 @@ class Run(unittest.TestCase):
             text = fa4("run", "--seq-q", 1, "--heads", 1, "--kv-heads", 1)
             self.assertIn("no GPU to use", text)
             self.assertIn("libcuda.so.1", text)
+
+
+class Hazards(unittest.TestCase):
+    """The happens-before checker, on the kernel as it is and on its PTX without the proxy fences."""
+    shape = ("--seq-q", 130, "--heads", 2, "--kv-heads", 1, "--sms", 2)
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+        self.mutant = self.folder / "mutant.ptx"
+        self.mutant.write_text("".join(line for line in Path(PTX).read_text().splitlines(keepends=True) if "fence.proxy.async.shared::cta;" not in line))
+
+    def check(self, *arguments, expect=0):
+        return fa4("check", "--driver", SIMULATOR, *self.shape, *arguments, expect=expect)
+
+    def test_clean(self):
+        report = self.folder / "report.json"
+        text = self.check("--seeds", 2, "--json", report)
+        self.assertIn("CLEAN, 0 errors and 0 warnings", text)
+        self.assertIn("execute in the order of their issue", text)
+        found = json.loads(report.read_text())
+        self.assertEqual((found["errors"], found["warnings"], found["findings"], found["fault"], found["difference"]), (0, 0, [], "", ""))
+        self.assertEqual((found["seeds"], found["image"]), (2, "built in"))
+        self.assertEqual(len(found["axioms"]), 1)
+
+    def test_findings(self):
+        report = self.folder / "report.json"
+        text = self.check("--seeds", 0, "--image", self.mutant, "--json", report, expect=1)
+        self.assertIn("missing proxy fence on sO stage", text)
+        found = json.loads(report.read_text())
+        self.assertGreater(found["errors"], 0)
+        documented = {"severity", "kind", "kernel", "memory", "first", "second", "last_sync", "chain", "count", "cta", "cycle"}
+        for finding in found["findings"]:
+            self.assertEqual(set(finding), documented)
+            self.assertEqual((finding["severity"], finding["kind"]), ("error", "missing proxy fence"))
+            self.assertTrue(finding["kernel"].startswith("fa4_forward_f16_"))
+
+    def test_run(self):
+        self.assertIn("CLEAN", run(*self.shape, "--hazards", "--check"))
+        o = self.folder / "o.npy"
+        text = run(*self.shape, "--hazards", "--image", self.mutant, "--out", o, expect=1)
+        self.assertIn("missing proxy fence", text)
+        self.assertFalse(o.exists())
+        self.assertIn("PASS", run(*self.shape, "--image", self.mutant, "--check"))  # unwatched, nothing is seen of it
+
+    def test_could_not_run(self):
+        self.assertIn("cannot be opened", self.check("--image", self.folder / "none.ptx", expect=2))
+        self.assertIn("cannot be opened", run(*self.shape, "--image", self.folder / "none.ptx", expect=2))
 
 
 class Info(unittest.TestCase):

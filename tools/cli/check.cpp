@@ -6,12 +6,12 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <new>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "findings.h"
 #include "support/attention_device.h"
 #include "table.h"
 #include "tensors.h"
@@ -24,51 +24,6 @@ constexpr int kClean = 0, kFindings = 1, kCouldNotRun = 2;
 void line(const char* label, const std::string& text) {
   fmt::print("  {:<9} {}\n", label, text);
 }
-
-std::vector<char> read_image(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Refusal(fmt::format("--image {}: the file cannot be opened", path));
-  std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (bytes.empty())
-    throw Refusal(fmt::format("--image {}: the file is empty; PTX or a fatbinary is needed", path));
-  bytes.push_back(0);
-  return bytes;
-}
-
-std::vector<fa4sim_finding> take_all(const support::SimulatorApi& simulator) {
-  std::vector<fa4sim_finding> findings(simulator.count_findings());
-  findings.resize(simulator.take_findings(findings.data(), findings.size()));
-  return findings;
-}
-
-void print_finding(const fa4sim_finding& f) {
-  fmt::print("\n  {}: {}{}\n", f.warning ? "warning" : "error", f.kind,
-             *f.memory ? fmt::format(" on {}", f.memory) : "");
-  const auto part = [](const char* label, const char* text) {
-    if (*text) fmt::print("    {:<8} {}\n", label, text);
-  };
-  part("first", f.first);
-  part("then", f.second);
-  part("known", f.last_sync);
-  part("needed", f.chain);
-  fmt::print("    {:<8} {} {}, first in CTA {} at cycle {}\n", "seen", f.count,
-             f.count == 1 ? "time" : "times", f.cta, f.cycle);
-}
-
-nlohmann::json to_json(const fa4sim_finding& f) {
-  return {{"severity", f.warning ? "warning" : "error"},
-          {"kind", f.kind},
-          {"memory", f.memory},
-          {"first", f.first},
-          {"second", f.second},
-          {"last_sync", f.last_sync},
-          {"chain", f.chain},
-          {"count", f.count},
-          {"cta", f.cta},
-          {"cycle", f.cycle}};
-}
-
-const char* const kAxiom = "the MMAs of one CTA execute in the order of their issue";
 
 int check_checked(const CheckRequest& request) {
   RunRequest run = request.problem;
@@ -112,36 +67,23 @@ int check_checked(const CheckRequest& request) {
     if (error.status != FA4_ERROR_DRIVER) throw;
     fault = error.what();
   }
-  const std::vector<fa4sim_finding> findings = take_all(simulator);
+  const std::vector<fa4sim_finding> findings = take_findings(simulator);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const auto warnings = uint64_t(std::count_if(findings.begin(), findings.end(),
-                                               [](const fa4sim_finding& f) { return f.warning != 0; }));
+  const uint64_t warnings = count_warnings(findings);
   const uint64_t errors = findings.size() - warnings + !fault.empty() + !different.empty();
   const std::string timing = seed == 0 ? "nominal timing" : fmt::format("adversarial seed {}", seed);
 
   if (!findings.empty() || errors) fmt::print("{}", heading("Findings"));
-  for (const fa4sim_finding& f : findings) print_finding(f);
+  print_findings(findings);
   if (!fault.empty()) fmt::print("\n  error: the run ended in a fault, {}\n{}\n", timing, fault);
   if (!different.empty()) fmt::print("\n  error: {}\n", different);
-  fmt::print("{}", heading("Verdict"));
-  line("", fmt::format("{}, {} errors and {} warnings in {:.2f} s",
-                       errors || warnings ? "NOT CLEAN" : "CLEAN", errors, warnings, seconds));
-  line("",
-       "Exact for the executions that were watched. It rests on the PTX ISA and on one axiom that it does "
-       "not state:");
-  line("", fmt::format("{}.", kAxiom));
+  const std::vector<std::string> axioms = axioms_used(simulator);
+  print_verdict(errors, warnings, seconds, axioms);
 
   if (!request.json_path.empty()) {
-    nlohmann::json report = {{"problem", support::describe(loaded.problem)},
-                             {"seeds", request.seeds},
-                             {"errors", errors},
-                             {"warnings", warnings},
-                             {"fault", fault},
-                             {"difference", different},
-                             {"axioms", {kAxiom}},
-                             {"seconds", seconds},
-                             {"findings", nlohmann::json::array()}};
-    for (const fa4sim_finding& f : findings) report["findings"].push_back(to_json(f));
+    const nlohmann::json report = {{"problem", support::describe(loaded.problem)}, {"image", request.image_path.empty() ? "built in" : request.image_path},
+                                   {"seeds", request.seeds}, {"errors", errors}, {"warnings", warnings}, {"fault", fault}, {"difference", different},
+                                   {"axioms", axioms}, {"seconds", seconds}, {"findings", findings_json(findings)}};
     std::ofstream file(request.json_path);
     file << report.dump(2) << '\n';
     if (!file.flush()) throw Refusal(fmt::format("--json {}: the file cannot be written", request.json_path));

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "asm/attention/name_table.h"
+#include "findings.h"
 #include "npy.h"
 #include "runtime/plan.h"
 #include "support/attention_device.h"
@@ -151,6 +152,17 @@ void print_comparison(const char* what, const support::Comparison& c, double tol
   if (c.not_finite) line("", fmt::format("{} elements are NaN or infinite", c.not_finite));
 }
 
+// What the checker found in a run, and the fault in which it ended, if any. True: clean.
+bool print_hazards(const support::SimulatorApi& simulator, const std::string& fault, double seconds) {
+  const std::vector<fa4sim_finding> findings = take_findings(simulator);
+  const uint64_t warnings = count_warnings(findings), errors = findings.size() - warnings + !fault.empty();
+  if (errors || warnings) fmt::print("{}", heading("Findings"));
+  print_findings(findings);
+  if (!fault.empty()) fmt::print("\n  error: the run ended in a fault\n{}\n", fault);
+  print_verdict(errors, warnings, seconds, axioms_used(simulator));
+  return errors + warnings == 0;
+}
+
 bool check(const support::Problem& problem, const support::Inputs& inputs, const support::RunResult& result) {
   const Clock::time_point start = Clock::now();
   const support::Reference expected = support::reference_double(problem, inputs);
@@ -183,6 +195,10 @@ int run_checked(const RunRequest& request) {
   if (request.device == DeviceKind::sim && !device.simulated())
     throw DeviceError(fmt::format("--device sim: {} is no simulated GPU", choice.library));
   device.set_host_threads(request.threads);
+  if (request.hazards && !device.simulated())
+    throw Refusal(fmt::format("--hazards: {} is a real GPU, which cannot be watched; --device sim is accepted", choice.library));
+  if (!request.image_path.empty()) device.set_image(read_image(request.image_path));
+  if (request.hazards && device.gpu().simulator().check(1) != 0) throw DeviceError(device.gpu().simulator().last_error());
 
   const support::Gpu::Properties& properties = device.gpu().properties();
   const uint32_t sms = request.sms ? request.sms : device.simulated() ? 148 : uint32_t(properties.sm_count);
@@ -204,12 +220,23 @@ int run_checked(const RunRequest& request) {
   options.lse = request.check || !request.lse_path.empty();
   options.sm_count = request.sms;
   support::RunResult result;
+  const Clock::time_point start = Clock::now();
   {
     const Progress progress(device.gpu().simulator());
-    result = device.run(problem, loaded.inputs, options);
+    try {
+      result = device.run(problem, loaded.inputs, options);
+    } catch (const support::AttentionError& error) {
+      if (!request.hazards || error.status != FA4_ERROR_DRIVER) throw;
+      print_hazards(device.gpu().simulator(), error.what(), seconds_since(start));
+      return kCheckFailed;
+    }
   }
   print_times(problem, result, device.gpu());
   if (request.check && !check(problem, loaded.inputs, result)) {
+    if (!request.out_path.empty() || !request.lse_path.empty()) fmt::print("  No file was written.\n");
+    return kCheckFailed;
+  }
+  if (request.hazards && !print_hazards(device.gpu().simulator(), "", seconds_since(start))) {
     if (!request.out_path.empty() || !request.lse_path.empty()) fmt::print("  No file was written.\n");
     return kCheckFailed;
   }

@@ -30,6 +30,8 @@ struct RunRequest {
   uint32_t sms = 0;
   uint32_t threads = 0;
   bool check = false;
+  bool hazards = false;     // under the happens-before checker
+  std::string image_path;   // PTX or fatbinary in place of the built-in image
 };
 
 // Exit codes of the program.

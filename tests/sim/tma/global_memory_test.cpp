@@ -40,6 +40,10 @@ TEST_CASE("an address is described by its nearest allocation") {
   CHECK(memory.describe(a + 4096 + 17) ==
         "17 bytes past the end of the 4096-byte allocation at 0x70000000000");
   CHECK(memory.describe(a - 1) == "1 byte before the start of the 4096-byte allocation at 0x70000000000");
+  const uint64_t b = memory.allocate(256);
+  memory.release(a);
+  CHECK(memory.describe(a + 5) == "byte 5 of the 4096-byte allocation at 0x70000000000, which was freed");
+  CHECK(memory.describe(b + 256) == "just past the end of the 256-byte allocation at 0x70000001000");
 }
 
 TEST_CASE("random allocations never overlap, keep their content, and the range can be filled again") {

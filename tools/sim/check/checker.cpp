@@ -12,6 +12,7 @@ namespace fa4::sim::check {
 
 void Checker::begin(const Cta& cta) {
   cta_ = &cta;
+  if (cta.launch->code->communicates) grid_.begin_launch(cta.launch->serial);
   lanes_ = uint32_t(cta.warps.size()) * kLanes;
   warps_.resize(cta.warps.size());
   for (size_t i = 0; i < warps_.size(); ++i) {
@@ -28,30 +29,93 @@ void Checker::begin(const Cta& cta) {
   shared_.assign((cta.shared_end + 3) / 4 + 16, Cell{});
   tmem_.assign(TensorMemory::columns * TensorMemory::partitions, Cell{});
   bytes_of_word_.clear();
+  byte_readers_.clear();
   shared_readers_.clear();
   tmem_readers_.clear();
   global_.clear();
   global_readers_.clear();
+  global_parts_.clear();
+  global_byte_readers_.clear();
+  locations_.clear();
+  fenced_.clear();
+  seen_.clear();
+  stored_rows_.clear();
+  stored_begin_ = generic_begin_ = ~0ull;
+  stored_end_ = generic_end_ = 0;
   barriers_.clear();
   barrier_at_.clear();
   for (Clock& c : cta_barriers_) c = Clock(lanes_);
   mma_clock_ = Clock(lanes_);
   mmas_ = 0;
+  mma_issue_.assign(1, 0);
   newest_mma_.assign(lanes_, 0);
   streams_.clear();
   snapshots_.clear();
   free_snapshots_.clear();
 }
 
-void Checker::ended(bool work_in_flight) {
-  if (!work_in_flight) return;
+Finding* Checker::again(FindingKind kind, uint32_t first_op, uint32_t second_op) {
+  for (Finding& f : findings_) {
+    if (f.kind != kind || f.first_op != first_op || f.second_op != second_op || f.kernel != cta_->launch->code->name) continue;
+    ++f.count;
+    return &f;
+  }
+  return nullptr;
+}
+
+Finding Checker::new_finding(FindingKind kind, uint32_t first_op, uint32_t second_op) const {
   Finding f;
-  f.kind = FindingKind::unobserved_work;
+  f.kind = kind;
   f.cta = cta_->id;
-  f.memory = cta_->launch->code->name;
-  f.second = "all threads have exited while copies, MMAs or commits were still in flight";
-  f.chain = "wait for the last commit of every ring, and cp.async.bulk.wait_group 0, before the CTA ends";
-  merge(findings_, {f});
+  f.first_op = first_op;
+  f.second_op = second_op;
+  f.kernel = cta_->launch->code->name;
+  return f;
+}
+
+void Checker::unobserved(const Access& access, const std::string& what, const std::string& chain) {
+  if (again(FindingKind::unobserved_work, access.op, access.op)) return;
+  Finding f = new_finding(FindingKind::unobserved_work, access.op, access.op);
+  f.cycle = cta_->warps[access.agent == Agent::mma ? access.index / kLanes : access.lanes].time;
+  f.first = describe_access(access, access.agent != Agent::copy_out);
+  f.second = what;
+  f.chain = chain;
+  findings_.push_back(std::move(f));
+}
+
+// Whatever was in flight must have been waited for by somebody, whether or not it happened to be over in this execution.
+void Checker::ended() {
+  std::vector<Time> known(kFirstLane + lanes_);
+  for (const WarpState& s : warps_) {
+    for (const Group& g : s.groups) {
+      join(known, g.clock.plain);
+      join(known, g.clock.tensor);
+    }
+  }
+  for (const auto& [lane, seen] : seen_) join(known, seen.clock.plain);
+  const std::string ended = "the CTA ended and nobody has waited for it";
+  if (known[kMmaStream] < mmas_) {
+    unobserved(newest_mma_access_, ended, "tcgen05.commit to an mbarrier | wait for that phase before the CTA ends");
+  }
+  for (const Barrier& b : barriers_) {
+    if (b.newest_copy.agent != Agent::nobody && known[b.component] < b.newest_copy.time) {
+      unobserved(b.newest_copy, ended, "wait for the mbarrier phase that the copy completes before the CTA ends");
+    }
+  }
+  for (const StoreStream& s : streams_) {
+    if (s.issued > 0 && known[s.newest.index] < s.issued) {
+      unobserved(s.newest, ended, "cp.async.bulk.commit_group, cp.async.bulk.wait_group.read 0 by the thread that issued the copy before the CTA ends");
+    }
+  }
+  for (const MBarrier& b : cta_->mbarriers) {
+    if (!b.live || b.tx == 0 || cta_->in_flight) continue;
+    if (again(FindingKind::unbalanced_bytes, b.address, b.address)) continue;
+    Finding f = new_finding(FindingKind::unbalanced_bytes, b.address, b.address);
+    f.memory = barrier_name(*cta_, b.address);
+    f.second = "the CTA ended with " + std::to_string(b.tx < 0 ? -b.tx : b.tx) + (b.tx < 0 ? " bytes more than were announced" : " announced bytes that no copy brought");
+    f.chain = "mbarrier.arrive.expect_tx with as many bytes as the copies of the phase bring";
+    findings_.push_back(std::move(f));
+  }
 }
 
 // ---- who knows what ------------------------------------------------------------------------------------------------------
@@ -74,18 +138,24 @@ void Checker::split(WarpState& s, Mask lanes) {
   }
 }
 
-template <class F>
-void Checker::each_group(WarpState& s, Mask lanes, F f) {
-  split(s, lanes);
-  for (Group& g : s.groups) {
-    if (g.lanes & lanes) f(g);
+// What `lanes` of a group know of tcgen05 operations. Each lane's fences are its own: of another lane of the warp, only
+// what is known by synchronisation goes along.
+void Checker::join_tensor(const Warp& w, const Group& from, Mask lanes, std::vector<Time>& into) {
+  const size_t own = kFirstLane + w.index * kLanes;
+  const std::vector<Time>& clock = from.clock.tensor;
+  for (size_t i = 0; i < own; ++i) into[i] = std::max(into[i], clock[i]);
+  for (size_t i = own; i < own + kLanes; ++i) {
+    into[i] = std::max(into[i], lanes >> (i - own) & 1 ? clock[i] : std::min(clock[i], from.clock.plain[i]));
   }
+  for (size_t i = own + kLanes; i < clock.size(); ++i) into[i] = std::max(into[i], clock[i]);
 }
 
 void Checker::release(const Warp& w, const Op* op, Mask lanes, Clock& into) {
   WarpState& s = warps_[w.index];
   for (Group& g : s.groups) {
-    if (g.lanes & lanes) into.join_all(g.clock);
+    if (!(g.lanes & lanes)) continue;
+    into.join_untensored(g.clock);
+    join_tensor(w, g, lanes, into.tensor);
   }
   for (Mask m = lanes; m; m &= m - 1) {
     Time& t = into.plain[kFirstLane + w.index * kLanes + uint32_t(first_lane(m))];
@@ -100,6 +170,8 @@ void Checker::acquire(const Warp& w, Mask lanes, const Clock& from) {
   each_group(warps_[w.index], lanes, [&](Group& g) {
     join(g.clock.plain, from.plain);
     join(g.clock.proxy, from.proxy);
+    join(g.clock.proxy_global, from.proxy_global);
+    if (!from.foreign.empty()) join(g.clock.foreign, from.foreign);
     join(g.tensor_seen, from.tensor);
   });
 }
@@ -118,7 +190,8 @@ bool Checker::knows(const std::vector<Time>& clock, const Actor& who, const Acce
   switch (a.agent) {
     case Agent::nobody: return true;
     case Agent::lane: return a.index == who.lane || clock[kFirstLane + a.index] >= a.time;
-    case Agent::warp: {
+    case Agent::warp:
+    case Agent::owner: {
       if (a.time == kPending) return false;
       if (a.index == who.warp_index) return true;
       const Time* lanes = clock.data() + kFirstLane + a.index * kLanes;
@@ -134,47 +207,59 @@ bool Checker::knows(const std::vector<Time>& clock, const Actor& who, const Acce
   return false;
 }
 
-bool Checker::knows_proxy(const Actor& who, const Access& a) const {
-  return a.agent != Agent::lane || who.group->clock.proxy[kFirstLane + a.index] >= a.time;
+bool Checker::knows_proxy(const Actor& who, const Access& a, Sense sense) {
+  if (a.agent != Agent::lane) return true;
+  const std::vector<Time>& clock = sense == Sense::async ? who.group->clock.proxy : who.group->clock.proxy_global;
+  return !clock.empty() && clock[kFirstLane + a.index] >= a.time;
 }
 
 // ---- accesses ------------------------------------------------------------------------------------------------------------
 
 void Checker::check(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote,
-                    bool now_writes, Sense sense, bool tensor) {
-  // MMAs of a CTA execute in order, whatever they share.
-  if (before.agent == Agent::mma && now.agent == Agent::mma) return;
+                    bool now_writes, Sense sense, Tensor tensor) {
+  if (before.agent == Agent::mma && now.agent == Agent::mma) {
+    // MMAs of a CTA execute in the order of their issue, whatever they share: the axiom, except for one thread's MMAs on
+    // one accumulator of one shape, of which the documents say so. The issues themselves must have an order.
+    const bool issued_before = before.index == now.index || who.group->clock.plain[kFirstLane + before.index] >= mma_issue_[before.time];
+    if (!issued_before) report(FindingKind::race, false, who, before, now, cell, before_wrote, now_writes);
+    else if (before.index != now.index || before.lanes != now.lanes) used_mma_axiom_ = true;
+    return;
+  }
+  // Atomic operations and other strong accesses never race with each other; their scopes take in the whole CTA.
+  if ((before.order & kStrong) && (now.order & kStrong)) return;
+  // Order between tcgen05 operations may come from their own fences around relaxed synchronisation (PTX ISA 9.7.16.6.3).
+  if (tensor != Tensor::no && knows(who.group->clock.tensor, who, before)) return;
   if (!knows(who.group->clock.plain, who, before)) {
     report(FindingKind::race, false, who, before, now, cell, before_wrote, now_writes);
-  } else if (sense == Sense::async && before_wrote && !knows_proxy(who, before)) {
+  } else if (sense != Sense::thread && before_wrote && !knows_proxy(who, before, sense)) {
     report(FindingKind::missing_proxy_fence, false, who, before, now, cell, before_wrote, now_writes);
-  } else if (tensor && !knows(who.group->clock.tensor, who, before)) {
+  } else if (tensor == Tensor::fenced && before.agent != Agent::owner) {
     report(FindingKind::missing_tensor_fence, true, who, before, now, cell, before_wrote, now_writes);
   }
 }
 
-void Checker::read_cells(Cell* cells, size_t count, Readers& more, uint32_t first, const Actor& who, const Access& access,
-                         Sense sense, bool tensor) {
+void Checker::read_cells(Cell* cells, size_t count, Readers& more, uint64_t first, const Actor& who, const Access& access,
+                         Sense sense, Tensor tensor) {
   for (size_t i = 0; i < count; ++i) {
     Cell& cell = cells[i];
     if (cell.write.agent != Agent::nobody) check(who, cell.write, access, &cell, true, false, sense, tensor);
     // The new reader stands for the old one if it comes after it.
-    const bool replaces = cell.read.agent == Agent::nobody || (cell.read.agent == Agent::mma && access.agent == Agent::mma) ||
+    const bool replaces = cell.read.agent == Agent::nobody || (cell.read.agent == Agent::mma && access.agent == Agent::mma && cell.read.index == access.index) ||
                           (cell.read.agent == access.agent && cell.read.index == access.index) ||
                           knows(who.group->clock.plain, who, cell.read);
-    if (!replaces) more[first + uint32_t(i)].push_back(cell.read);
+    if (!replaces) remember(more[first + i], cell.read);
     cell.read = access;
   }
 }
 
-void Checker::write_cells(Cell* cells, size_t count, Readers& more, uint32_t first, const Actor& who, const Access& access,
-                          Sense sense, bool tensor) {
+void Checker::write_cells(Cell* cells, size_t count, Readers& more, uint64_t first, const Actor& who, const Access& access,
+                          Sense sense, Tensor tensor) {
   for (size_t i = 0; i < count; ++i) {
     Cell& cell = cells[i];
     if (cell.write.agent != Agent::nobody) check(who, cell.write, access, &cell, true, true, sense, tensor);
     if (cell.read.agent != Agent::nobody) check(who, cell.read, access, &cell, false, true, sense, tensor);
     if (!more.empty()) {
-      if (const auto others = more.find(first + uint32_t(i)); others != more.end()) {
+      if (const auto others = more.find(first + i); others != more.end()) {
         for (const Access& reader : others->second) check(who, reader, access, &cell, false, true, sense, tensor);
         more.erase(others);
       }
@@ -184,50 +269,13 @@ void Checker::write_cells(Cell* cells, size_t count, Readers& more, uint32_t fir
   }
 }
 
-void Checker::shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes, bool write) {
-  const Actor who = actor(w, lane);
-  const Access access{Agent::lane, uint16_t(who.lane), who.warp->now, op_index(op), 0};
-  const uint32_t first = address / 4, count = (address + bytes + 3) / 4 - first;
-  // Neighbours may share a word: accesses narrower than that are ordered by the word only for the same lane.
-  if (bytes < 4) {
-    narrow_access(who, access, address, bytes, write);
-  } else if (write) {
-    write_cells(&shared_[first], count, shared_readers_, first, who, access, Sense::thread, false);
-  } else {
-    read_cells(&shared_[first], count, shared_readers_, first, who, access, Sense::thread, false);
-  }
-}
-
-// Bytes have cells of their own once somebody accesses less than a word.
-void Checker::narrow_access(const Actor& who, const Access& access, uint32_t address, uint32_t bytes, bool write) {
-  const uint32_t word = address / 4;
-  auto [it, added] = bytes_of_word_.try_emplace(word);
-  if (added) it->second.fill(shared_[word]);
-  Readers none;
-  for (uint32_t b = address % 4; b < address % 4 + bytes; ++b) {
-    if (write) write_cells(&it->second[b], 1, none, 0, who, access, Sense::thread, false);
-    else read_cells(&it->second[b], 1, none, 0, who, access, Sense::thread, false);
-  }
-}
-
-void Checker::global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) {
-  const Actor who = actor(w, lane);
-  const Access access{Agent::lane, uint16_t(who.lane), who.warp->now, op_index(op), 0};
-  for (uint64_t word = address / 4; word < (address + bytes + 3) / 4; ++word) {
-    Cell& cell = global_[word];
-    if (write) write_cells(&cell, 1, global_readers_, uint32_t(word), who, access, Sense::thread, false);
-    else read_cells(&cell, 1, global_readers_, uint32_t(word), who, access, Sense::thread, false);
-  }
-  if (write) global_writes_.push_back({address, address + bytes, cta_->id, op_index(op), uint16_t(w.index)});
-}
-
 void Checker::tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t columns, bool write) {
   const Actor who = actor(w, first_lane(w.alive));
-  const Access access{Agent::warp, uint16_t(w.index), kPending, op_index(op), w.alive};
+  const Access access{Agent::warp, 0, uint16_t(w.index), kPending, op_index(op), w.alive};
   for (uint32_t c = column; c < column + columns; ++c) {
     const uint32_t at = c * TensorMemory::partitions + w.index % TensorMemory::partitions;
-    if (write) write_cells(&tmem_[at], 1, tmem_readers_, at, who, access, Sense::thread, true);
-    else read_cells(&tmem_[at], 1, tmem_readers_, at, who, access, Sense::thread, true);
+    if (write) write_cells(&tmem_[at], 1, tmem_readers_, at, who, access, Sense::thread, Tensor::fenced);
+    else read_cells(&tmem_[at], 1, tmem_readers_, at, who, access, Sense::thread, Tensor::fenced);
   }
   (write ? who.warp->stores : who.warp->loads).push_back({column, columns});
 }
@@ -255,18 +303,25 @@ void Checker::tmem_waited(const Warp& w, bool stores) {
   pending.clear();
 }
 
-void Checker::tmem_allocated(const Warp& w, const Op* op, uint32_t column, uint32_t columns, uint32_t shared_address) {
+// The columns change hands: whatever was done to them before must be over and known.
+void Checker::tmem_owned(const Warp& w, const Op* op, uint32_t column, uint32_t columns) {
   const Actor who = actor(w, first_lane(w.alive));
-  const Access access{Agent::warp, uint16_t(w.index), who.warp->now, op_index(op), w.alive};
+  const Access access{Agent::owner, 0, uint16_t(w.index), who.warp->now, op_index(op), w.alive};
   for (uint32_t c = column; c < column + columns; ++c) {
     write_cells(&tmem_[c * TensorMemory::partitions], TensorMemory::partitions, tmem_readers_, c * TensorMemory::partitions, who,
-                access, Sense::thread, false);
+                access, Sense::thread, Tensor::either);
   }
-  write_cells(&shared_[shared_address / 4], 1, shared_readers_, shared_address / 4, who, access, Sense::thread, false);
+}
+
+void Checker::tmem_allocated(const Warp& w, const Op* op, uint32_t column, uint32_t columns, uint32_t shared_address) {
+  tmem_owned(w, op, column, columns);
+  const Actor who = actor(w, first_lane(w.alive));
+  const Access access{Agent::owner, 0, uint16_t(w.index), who.warp->now, op_index(op), w.alive};
+  shared_cells(who, access, shared_address, 4, true, Sense::thread);
 }
 
 void Checker::tmem_released(const Warp& w, const Op* op, uint32_t column, uint32_t columns) {
-  tmem_allocated(w, op, column, columns, 0);
+  tmem_owned(w, op, column, columns);
 }
 
 // ---- threads synchronise -------------------------------------------------------------------------------------------------
@@ -305,8 +360,8 @@ void Checker::cta_barrier_passed(const Warp& w, Mask lanes, uint32_t id) {
 void Checker::cta_barrier_opened(uint32_t id) { cta_barriers_[id].reset(); }
 
 void Checker::fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) {
-  (void)op;
   WarpState& s = warps_[w.index];
+  if (kind == FenceKind::memory) return memory_fence(w, op, lanes);
   if (kind == FenceKind::mbarrier_init) {
     for (Barrier& b : barriers_) {
       if (b.init.index / kLanes == w.index && (lanes >> (b.init.index % kLanes) & 1)) b.init_fenced = true;
@@ -314,17 +369,19 @@ void Checker::fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) {
     return;
   }
   each_group(s, lanes, [&](Group& g) {
-    std::vector<Time>* own = nullptr;
-    switch (kind) {
-      case FenceKind::proxy_async:
-        join(g.clock.proxy, g.clock.plain);
-        own = &g.clock.proxy;
-        break;
-      case FenceKind::before_thread_sync: own = &g.clock.tensor; break;
-      default: join(g.clock.tensor, g.tensor_seen); break;
+    if (kind == FenceKind::after_thread_sync) return join(g.clock.tensor, g.tensor_seen);
+    const auto own = [&](std::vector<Time>& clock) {
+      for (Mask m = lanes & g.lanes; m; m &= m - 1) clock[kFirstLane + w.index * kLanes + uint32_t(first_lane(m))] = s.now;
+    };
+    if (kind == FenceKind::before_thread_sync) return own(g.clock.tensor);
+    if (kind != FenceKind::proxy_async_global) {
+      join(g.clock.proxy, g.clock.plain);
+      own(g.clock.proxy);
     }
-    if (!own) return;
-    for (Mask m = lanes & g.lanes; m; m &= m - 1) (*own)[kFirstLane + w.index * kLanes + uint32_t(first_lane(m))] = s.now;
+    if (kind != FenceKind::proxy_async_shared && generic_begin_ < generic_end_) {
+      join(g.clock.proxy_global, g.clock.plain);
+      own(g.clock.proxy_global);
+    }
   });
   if (kind != FenceKind::after_thread_sync) ++s.now;
 }
@@ -346,10 +403,11 @@ void Checker::mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32
   }
   Barrier& b = barriers_[it->second];
   b.address = address;
-  b.init = {Agent::lane, uint16_t(who.lane), who.warp->now, op_index(op), 0};
+  b.init = {Agent::lane, 0, uint16_t(who.lane), who.warp->now, op_index(op), 0};
   b.init_fenced = false;
   b.gathering = Clock(lanes_);
   b.completed = Clock(lanes_);
+  b.uses.assign(lanes_, {});
 }
 
 // A thread uses a barrier after it knows of its init; an asynchronous agent needs the init fenced as well.
@@ -357,7 +415,7 @@ void Checker::require_visible_init(const Actor& who, Barrier& b, const Op* op, b
   const bool visible = knows(who.group->clock.plain, who, b.init);
   const bool fenced = !by_async || b.init_fenced || who.group->clock.proxy[kFirstLane + b.init.index] >= b.init.time;
   if (visible && fenced) return;
-  const Access now{Agent::lane, uint16_t(who.lane), who.warp->now, op_index(op), 0};
+  const Access now{Agent::lane, 0, uint16_t(who.lane), who.warp->now, op_index(op), 0};
   report(FindingKind::barrier_init, false, who, b.init, now, &shared_[b.address / 4], true, false);
 }
 
@@ -365,7 +423,9 @@ void Checker::mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, uint32_
   Barrier* b = find_barrier(address);
   if (!b) return;
   require_visible_init(actor(w, first_lane(lanes)), *b, op, false);
-  release(w, op, lanes, b->gathering);
+  used(w, op, lanes, *b);
+  if (op->order & kRelease) return release(w, op, lanes, b->gathering);
+  for (Mask m = lanes; m; m &= m - 1) publish_relaxed(w, first_lane(m), b->gathering);
 }
 
 void Checker::mbarrier_completed(uint32_t address, uint32_t phase) {
@@ -380,24 +440,21 @@ void Checker::mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t 
   Barrier* b = find_barrier(address);
   if (!b) return;
   require_visible_init(actor(w, first_lane(lanes)), *b, op, false);
-  acquire(w, lanes, b->completed);
+  note_phase(w, op, lanes, *b);
+  used(w, op, lanes, *b);
+  if (op->order & kAcquire) return acquire(w, lanes, b->completed);
+  for (Mask m = lanes; m; m &= m - 1) learn_relaxed(w, first_lane(m), b->completed);
 }
 
 // ---- asynchronous agents -------------------------------------------------------------------------------------------------
 
-uint32_t Checker::snapshot(const Actor& who) {
-  uint32_t token;
+uint32_t Checker::snapshot() {
   if (free_snapshots_.empty()) {
-    token = uint32_t(snapshots_.size());
     snapshots_.emplace_back(lanes_);
-  } else {
-    token = free_snapshots_.back();
-    free_snapshots_.pop_back();
+    return uint32_t(snapshots_.size() - 1);
   }
-  Clock& clock = snapshots_[token];
-  clock = who.group->clock;
-  Time& own = clock.plain[kFirstLane + who.lane];
-  own = std::max(own, who.warp->now);
+  const uint32_t token = free_snapshots_.back();
+  free_snapshots_.pop_back();
   return token;
 }
 
@@ -405,11 +462,13 @@ uint32_t Checker::copy_in_issued(const Warp& w, const Event& event) {
   const Actor who = actor(w, event.lane);
   Barrier* b = find_barrier(event.address);
   if (b) require_visible_init(who, *b, event.op, true);
-  const Access access{Agent::copy_in, uint16_t(b ? b->component : kFirstBarrier), kPending, op_index(event.op), uint32_t(w.index)};
-  write_cells(&shared_[event.shared / 4], event.extent / 4, shared_readers_, event.shared / 4, who, access, Sense::async, false);
-  const uint32_t token = snapshot(who);
+  const Access access{Agent::copy_in, 0, uint16_t(b ? b->component : kFirstBarrier), kPending, op_index(event.op), uint32_t(w.index)};
+  shared_cells(who, access, event.shared, event.extent, true, Sense::async);
+  read_box(event, who, access);
+  if (b) b->newest_copy = access;
+  // The completion makes the copy known and nothing of what its thread did before (PTX ISA 8.9.1.1).
   ++who.warp->now;
-  return token;
+  return 0;
 }
 
 void Checker::copy_in_landed(const Event& event) {
@@ -417,18 +476,23 @@ void Checker::copy_in_landed(const Event& event) {
   const MBarrier* live = nullptr;
   if (b) live = mbarrier_in(*cta_, event.address, 8);
   if (!b || !live) return;
+  b->newest_copy.time = live->phase + 1;
   for (uint32_t i = event.shared / 4; i < (event.shared + event.extent) / 4; ++i) {
-    Access& a = shared_[i].write;
-    if (a.agent == Agent::copy_in && a.time == kPending) a.time = live->phase + 1;
+    const auto settle = [&](Access& a) {
+      if (a.agent == Agent::copy_in && a.time == kPending) a.time = live->phase + 1;
+    };
+    settle(shared_[i].write);
+    if (bytes_of_word_.empty()) continue;
+    if (const auto split = bytes_of_word_.find(i); split != bytes_of_word_.end()) {
+      for (Cell& cell : split->second) settle(cell.write);
+    }
   }
-  b->gathering.join_all(snapshots_[event.token]);
-  free_snapshots_.push_back(event.token);
 }
 
 Checker::StoreStream& Checker::stream(uint32_t lane, Component* component) {
   size_t i = 0;
   while (i < streams_.size() && streams_[i].lane != lane) ++i;
-  if (i == streams_.size()) streams_.push_back({lane, {}, 0});
+  if (i == streams_.size()) streams_.push_back({lane, {}, 0, {}});
   *component = kFirstStore + 2 * std::min<uint32_t>(uint32_t(i), kStoreStreams - 1);
   return streams_[i];
 }
@@ -440,32 +504,12 @@ void Checker::copy_out_issued(const Warp& w, const Event& event) {
   const Time time = ++s.issued;
   if (s.groups.empty() || s.groups.back().first != event.group) s.groups.push_back({event.group, time});
   s.groups.back().second = time;
-  const Access access{Agent::copy_out, uint16_t(component), time, op_index(event.op), uint32_t(w.index)};
-  read_cells(&shared_[event.shared / 4], event.extent / 4, shared_readers_, event.shared / 4, who, access, Sense::async, false);
-  log_box(event);
+  Access access{Agent::copy_out, 0, uint16_t(component), time, op_index(event.op), uint32_t(w.index)};
+  shared_cells(who, access, event.shared, event.extent, false, Sense::async);
+  s.newest = access;
+  ++access.index;  // what it writes is there when the whole store is complete
+  log_box(event, who, access);
   ++who.warp->now;
-}
-
-// The rows of global memory that a box covers.
-void Checker::log_box(const Event& event) {
-  const TensorMap& map = cta_->maps[event.slot];
-  const int64_t element = map.element_bytes();
-  int64_t begin[5] = {}, end[5] = {};
-  for (uint32_t d = 0; d < map.rank; ++d) {
-    begin[d] = std::max<int64_t>(0, event.coordinates[d]);
-    end[d] = std::min<int64_t>(int64_t(map.extents[d]), int64_t(event.coordinates[d]) + map.box[d]);
-    if (begin[d] >= end[d]) return;
-  }
-  int64_t at[5];
-  std::copy(begin, begin + 5, at);
-  for (;;) {
-    uint64_t address = map.address + uint64_t(begin[0] * element);
-    for (uint32_t d = 1; d < map.rank; ++d) address += uint64_t(at[d]) * map.strides[d];
-    global_writes_.push_back({address, address + uint64_t((end[0] - begin[0]) * element), cta_->id, op_index(event.op), event.warp});
-    uint32_t d = 1;
-    while (d < map.rank && ++at[d] == end[d]) at[d] = begin[d], ++d;
-    if (d >= map.rank) return;
-  }
 }
 
 void Checker::copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pending_group, bool read_only) {
@@ -487,25 +531,27 @@ void Checker::copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pendin
 
 void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess& mma) {
   const Actor who = actor(w, lane);
-  const Access access{Agent::mma, 0, ++mmas_, op_index(op), uint32_t(w.index)};
+  const uint32_t accumulator = mma.d_column | mma.n << 9 | mma.m << 18;
+  const Access access{Agent::mma, 0, uint16_t(who.lane), ++mmas_, op_index(op), accumulator};
   newest_mma_[who.lane] = mmas_;
+  newest_mma_access_ = access;
+  mma_issue_.push_back(who.warp->now);
   const auto read_operand = [&](const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
     each_chunk(d, mn_major, rows, [&](uint32_t, uint32_t, uint32_t address) {
-      Cell* cells = &shared_[address / 4];
-      // Four cells that the same access wrote and MMAs read are the common case.
-      for (int i = 0; i < 4; ++i) read_cells(cells + i, 1, shared_readers_, address / 4 + uint32_t(i), who, access, Sense::async, false);
+      shared_cells(who, access, address, 16, false, Sense::async);
     });
   };
   if (mma.a) {
     read_operand(*mma.a, mma.a_mn_major, mma.m);
   } else {
     const uint32_t first = mma.a_column * TensorMemory::partitions;
-    read_cells(&tmem_[first], 8 * TensorMemory::partitions, tmem_readers_, first, who, access, Sense::thread, true);
+    read_cells(&tmem_[first], 8 * TensorMemory::partitions, tmem_readers_, first, who, access, Sense::thread, Tensor::fenced);
   }
   read_operand(*mma.b, mma.b_mn_major, mma.n);
   const uint32_t first = mma.d_column * TensorMemory::partitions;
-  write_cells(&tmem_[first], size_t(mma.n) * TensorMemory::partitions, tmem_readers_, first, who, access, Sense::thread, true);
-  mma_clock_.join_all(who.group->clock);
+  write_cells(&tmem_[first], size_t(mma.n) * TensorMemory::partitions, tmem_readers_, first, who, access, Sense::thread, Tensor::fenced);
+  mma_clock_.join_untensored(who.group->clock);
+  join_tensor(w, *who.group, 1u << lane, mma_clock_.tensor);
   Time& own = mma_clock_.plain[kFirstLane + who.lane];
   own = std::max(own, who.warp->now);
   ++who.warp->now;
@@ -514,7 +560,7 @@ void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess&
 uint32_t Checker::commit_issued(const Warp& w, const Event& event) {
   const Actor who = actor(w, event.lane);
   if (Barrier* b = find_barrier(event.address)) require_visible_init(who, *b, event.op, true);
-  const uint32_t token = snapshot(who);
+  const uint32_t token = snapshot();
   Clock& clock = snapshots_[token];
   clock = mma_clock_;
   clock.plain[kMmaStream] = clock.tensor[kMmaStream] = newest_mma_[who.lane];

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -15,11 +16,13 @@
 #include "../core/observer.h"
 #include "clock.h"
 #include "finding.h"
+#include "grid.h"
 
 namespace fa4::sim::check {
 
 // Bytes of global memory that a CTA wrote.
 struct GlobalWrite {
+  uint64_t launch;
   uint64_t begin, end;
   uint64_t cta;
   uint32_t op;
@@ -28,12 +31,15 @@ struct GlobalWrite {
 
 class Checker final : public Observer {
  public:
+  explicit Checker(Grid& grid) : grid_(grid) {}
   void begin(const Cta& cta) override;
-  void ended(bool work_in_flight) override;
+  void ended() override;
 
   // Of all CTAs that this checker has watched.
   const std::vector<Finding>& findings() const { return findings_; }
   const std::vector<GlobalWrite>& global_writes() const { return global_writes_; }
+  // Whether a verdict rests on the order of MMAs with different accumulators or from different threads.
+  bool used_mma_axiom() const { return used_mma_axiom_; }
 
   void shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes, bool write) override;
   void global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) override;
@@ -47,6 +53,7 @@ class Checker final : public Observer {
   void cta_barrier_opened(uint32_t id) override;
   void fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) override;
   void mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) override;
+  void mbarrier_invalidated(const Warp& w, const Op* op, int lane, uint32_t address) override;
   void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, uint32_t address) override;
   void mbarrier_completed(uint32_t address, uint32_t phase) override;
   void mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t address) override;
@@ -59,16 +66,21 @@ class Checker final : public Observer {
   void commit_landed(const Event& event) override;
 
  private:
-  // Who accessed: a lane; a warp as a whole (tcgen05.ld and st); the tensor core; a copy into or out of shared memory.
-  enum class Agent : uint8_t { nobody, lane, warp, mma, copy_in, copy_out };
+  // Who accessed: a lane; a warp as a whole (tcgen05.ld and st, or alloc and dealloc, which are synchronous); the tensor
+  // core; a copy into or out of shared memory.
+  enum class Agent : uint8_t { nobody, lane, warp, owner, mma, copy_in, copy_out };
+  // Of tcgen05 operations: nothing but the order of threads counts; order by tcgen05 fences counts as well; that order is
+  // asked for, and order of threads without it is a warning.
+  enum class Tensor : uint8_t { no, either, fenced };
   struct Access {
     Agent agent = Agent::nobody;
-    uint16_t index = 0;  // lane of the CTA, warp, barrier's component, store stream's component
+    uint8_t order = 0;   // lane: MemoryOrder
+    uint16_t index = 0;  // lane of the CTA (mma: that issued it), warp, barrier's or store stream's component
     Time time = 0;
     uint32_t op = 0;
-    uint32_t lanes = 0;  // warp: its lanes; mma and copies: the warp that issued them
+    uint32_t lanes = 0;  // warp: its lanes; mma: the accumulator; copies: the warp that issued them
   };
-  using Readers = std::unordered_map<uint32_t, std::vector<Access>>;
+  using Readers = std::unordered_map<uint64_t, std::vector<Access>>;
   struct Cell {  // of shared or tensor memory
     Access write, read;
   };
@@ -90,11 +102,36 @@ class Checker final : public Observer {
     Access init;
     bool init_fenced = false;
     Clock gathering, completed;
+    Access newest_copy;     // that completes on it, with the time when it is known
+    struct Use {
+      Time time = 0;       // of the lane's newest arrival or wait
+      uint32_t op = 0;
+      uint32_t seen = 0;   // phases that the lane has seen complete
+      uint32_t in_row = 0; // how many of them it waited for one after the other
+    };
+    std::vector<Use> uses;  // [lane of the CTA]
+  };
+  // What a thread's newest memory fence makes visible with the strong writes that follow.
+  struct Fenced {
+    std::shared_ptr<const Clock> clock;
+    Time time = 0;
+    bool beyond_cta = false;
+  };
+  // What strong reads have seen, to be known after the next fence.
+  struct Seen {
+    Clock clock;
+    bool beyond_cta = false;
+  };
+  // Rows of global memory that a lane's bulk stores write.
+  struct StoredRow {
+    uint64_t end;
+    Access access;
   };
   struct StoreStream {  // of one lane
     uint32_t lane = 0;  // of the CTA
     std::vector<std::pair<uint64_t, Time>> groups;  // (bulk group, its newest store)
     Time issued = 0;
+    Access newest;
   };
   struct Actor {  // whose clock decides
     WarpState* warp;
@@ -105,26 +142,53 @@ class Checker final : public Observer {
 
   Actor actor(const Warp& w, int lane);
   template <class F>
-  void each_group(WarpState& s, Mask lanes, F f);
+  void each_group(WarpState& s, Mask lanes, F f) {
+    split(s, lanes);
+    for (Group& g : s.groups) {
+      if (g.lanes & lanes) f(g);
+    }
+  }
   void split(WarpState& s, Mask lanes);
+  static void join_tensor(const Warp& w, const Group& from, Mask lanes, std::vector<Time>& into);
   void release(const Warp& w, const Op* op, Mask lanes, Clock& into);
   void acquire(const Warp& w, Mask lanes, const Clock& from);
   void merge_groups(const Warp& w);
   static bool knows(const std::vector<Time>& clock, const Actor& who, const Access& access);
-  bool knows_proxy(const Actor& who, const Access& access) const;
+  
 
-  enum class Sense : uint8_t { thread, async };  // proxy by which shared memory is accessed
-  // `tensor`: the accesses are ordered by tcgen05 fences too. `more`: readers beside Cell::read, by first + i.
-  void read_cells(Cell* cells, size_t count, Readers& more, uint32_t first, const Actor& who, const Access& access, Sense sense,
-                  bool tensor);
-  void write_cells(Cell* cells, size_t count, Readers& more, uint32_t first, const Actor& who, const Access& access, Sense sense,
-                   bool tensor);
-  void narrow_access(const Actor& who, const Access& access, uint32_t address, uint32_t bytes, bool write);
-  void log_box(const Event& event);
+  enum class Sense : uint8_t { thread, async, async_global };  // proxy by which memory is accessed
+  static bool knows_proxy(const Actor& who, const Access& access, Sense sense);
+  // `more`: readers beside Cell::read, by first + i.
+  void read_cells(Cell* cells, size_t count, Readers& more, uint64_t first, const Actor& who, const Access& access, Sense sense,
+                  Tensor tensor);
+  void write_cells(Cell* cells, size_t count, Readers& more, uint64_t first, const Actor& who, const Access& access, Sense sense,
+                   Tensor tensor);
+  static void remember(std::vector<Access>& readers, const Access& access);
+  void shared_cells(const Actor& who, const Access& access, uint32_t address, uint32_t bytes, bool write, Sense sense);
+  void global_cells(const Actor& who, const Access& access, uint64_t address, uint32_t bytes, bool write, Sense sense);
+  void against_stored_rows(const Actor& who, const Access& access, uint64_t begin, uint64_t end, bool write);
+  void between_ctas(const Warp& w, const Op* op, const Actor& who, uint64_t address, uint32_t bytes, bool write);
+  void order_access(const Warp& w, const Op* op, int lane, uint64_t location, bool write, bool global);
+  void publish_fenced(uint32_t lane, Clock& into);
+  void publish_relaxed(const Warp& w, int lane, Clock& into);
+  void learn_relaxed(const Warp& w, int lane, const Clock& from);
+  void memory_fence(const Warp& w, const Op* op, Mask lanes);
+  void used(const Warp& w, const Op* op, Mask lanes, Barrier& barrier);
+  void note_phase(const Warp& w, const Op* op, Mask lanes, Barrier& barrier);
+  void require_unused(const Actor& who, const Access& now, Barrier& barrier);
+  ForeignClocks everything_known(const Clock& clock) const;
+  void log_box(const Event& event, const Actor& who, const Access& access);
+  void read_box(const Event& event, const Actor& who, const Access& access);
+  template <class F>
+  void each_box_row(const Event& event, F f) const;
+  void tmem_owned(const Warp& w, const Op* op, uint32_t column, uint32_t columns);
   void check(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote, bool now_writes,
-             Sense sense, bool tensor);
+             Sense sense, Tensor tensor);
   void report(FindingKind kind, bool warning, const Actor& who, const Access& before, const Access& now, const Cell* cell,
               bool before_wrote, bool now_writes);
+  // A finding of this pair that is there already, counted once more; or nullptr.
+  Finding* again(FindingKind kind, uint32_t first_op, uint32_t second_op);
+  Finding new_finding(FindingKind kind, uint32_t first_op, uint32_t second_op) const;
   std::string describe_access(const Access& access, bool wrote) const;
   std::string memory_name(const Cell* cell) const;
   std::string last_sync(const Actor& who, const Access& before) const;
@@ -132,7 +196,8 @@ class Checker final : public Observer {
   void require_visible_init(const Actor& who, Barrier& barrier, const Op* op, bool by_async);
   uint32_t op_index(const Op* op) const { return uint32_t(op - cta_->launch->code->ops.data()); }
   StoreStream& stream(uint32_t lane, Component* component);
-  uint32_t snapshot(const Actor& who);
+  uint32_t snapshot();
+  void unobserved(const Access& access, const std::string& what, const std::string& chain);
 
   const Cta* cta_ = nullptr;
   uint32_t lanes_ = 0;
@@ -140,14 +205,27 @@ class Checker final : public Observer {
   std::vector<Cell> shared_;  // by 4 bytes
   std::vector<Cell> tmem_;    // [column * 4 + partition]
   std::unordered_map<uint32_t, std::array<Cell, 4>> bytes_of_word_;
-  Readers shared_readers_, tmem_readers_, global_readers_;
+  std::unordered_map<uint64_t, std::array<Cell, 4>> global_parts_;
+  Readers shared_readers_, byte_readers_, tmem_readers_, global_readers_, global_byte_readers_;
   std::unordered_map<uint64_t, Cell> global_;  // by 4 bytes
   std::vector<Barrier> barriers_;
   std::unordered_map<uint32_t, uint32_t> barrier_at_;
   std::array<Clock, 16> cta_barriers_;
   Clock mma_clock_;
   Time mmas_ = 0;
+  Access newest_mma_access_;
   std::vector<Time> newest_mma_;  // [lane of the CTA]
+  std::vector<Time> mma_issue_;   // [MMA]: the issuing lane's time
+  std::unordered_map<uint64_t, Clock> locations_;       // what a reader of an atomic location comes to know
+  std::unordered_map<uint32_t, Fenced> fenced_;         // by lane of the CTA
+  std::unordered_map<uint32_t, Seen> seen_;             // by lane of the CTA
+  std::map<uint64_t, StoredRow> stored_rows_;           // by first byte
+  uint64_t stored_begin_ = ~0ull, stored_end_ = 0;      // all of stored_rows_
+  uint64_t generic_begin_ = ~0ull, generic_end_ = 0;    // all that threads wrote to global memory
+  uint64_t memory_at_ = 0;                              // global address that a report is about
+  std::pair<uint32_t, uint32_t> phases_;                // that a report is about: waited for, current
+  bool used_mma_axiom_ = false;
+  Grid& grid_;
   std::vector<StoreStream> streams_;
   std::vector<Clock> snapshots_;  // by Event::token
   std::vector<uint32_t> free_snapshots_;

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <vector>
+
+#include "../core/op.h"
 
 namespace fa4::sim::check {
 
@@ -20,18 +23,29 @@ constexpr Component kFirstStore = 512;   // times of a lane's bulk stores: 2 com
 constexpr Component kStoreStreams = 64;
 constexpr Component kFirstLane = kFirstStore + 2 * kStoreStreams;
 
+// Lanes of other CTAs, by CTA. Empty unless CTAs talk to each other.
+using ForeignClocks = std::map<uint64_t, std::vector<Time>>;
+
+// An empty clock knows nothing.
 inline void join(std::vector<Time>& a, const std::vector<Time>& b) {
+  if (b.empty()) return;
+  if (a.empty()) a.resize(b.size());
   Time* x = a.data();
   const Time* y = b.data();
   const size_t n = a.size();
   for (size_t i = 0; i < n; ++i) x[i] = x[i] > y[i] ? x[i] : y[i];
 }
+inline void join(ForeignClocks& a, const ForeignClocks& b) {
+  for (const auto& [cta, clock] : b) join(a[cta], clock);
+}
 
 // What a thread knows, and in which sense.
 struct Clock {
-  std::vector<Time> plain;   // happened before
-  std::vector<Time> proxy;   // happened before, with a generic -> async proxy fence on the way
-  std::vector<Time> tensor;  // happened before, with tcgen05.fence::before and ::after at the hand-overs
+  std::vector<Time> plain;         // happened before
+  std::vector<Time> proxy;         // ... with a generic -> async proxy fence for shared memory on the way
+  std::vector<Time> proxy_global;  // ... with one for global memory; empty before the first such fence
+  std::vector<Time> tensor;        // ... with tcgen05.fence::before and ::after at the hand-overs
+  ForeignClocks foreign;
 
   explicit Clock(uint32_t lanes = 0)
       : plain(kFirstLane + lanes), proxy(kFirstLane + lanes), tensor(kFirstLane + lanes) {}
@@ -39,10 +53,17 @@ struct Clock {
     std::fill(plain.begin(), plain.end(), 0);
     std::fill(proxy.begin(), proxy.end(), 0);
     std::fill(tensor.begin(), tensor.end(), 0);
+    proxy_global.clear();
+    foreign.clear();
   }
-  void join_all(const Clock& other) {
+  void join_untensored(const Clock& other) {
     join(plain, other.plain);
     join(proxy, other.proxy);
+    join(proxy_global, other.proxy_global);
+    if (!other.foreign.empty()) join(foreign, other.foreign);
+  }
+  void join_all(const Clock& other) {
+    join_untensored(other);
     join(tensor, other.tensor);
   }
 };

@@ -8,12 +8,14 @@
 
 namespace fa4::sim {
 
-Collector::Collector() : checkers_(kMaxThreads) {}
+Collector::Collector() : grid_(std::make_unique<check::Grid>()) {}
 Collector::~Collector() = default;
 
-Observer* Collector::observer(uint32_t host_thread) {
-  auto& checker = checkers_[host_thread % kMaxThreads];
-  if (!checker) checker = std::make_unique<check::Checker>();
+Observer* Collector::observer(uint32_t slot) {
+  const std::lock_guard lock(mutex_);
+  if (checkers_.size() <= slot) checkers_.resize(slot + 1);
+  auto& checker = checkers_[slot];
+  if (!checker) checker = std::make_unique<check::Checker>(*grid_);
   return checker.get();
 }
 
@@ -21,9 +23,10 @@ namespace {
 
 // CTAs of a grid that has no means to talk cannot be ordered: what two of them write must not overlap.
 void find_overlaps(std::vector<check::GlobalWrite> writes, std::vector<Finding>& findings) {
-  std::sort(writes.begin(), writes.end(), [](const auto& x, const auto& y) { return std::tie(x.begin, x.end, x.cta, x.op) < std::tie(y.begin, y.end, y.cta, y.op); });
+  std::sort(writes.begin(), writes.end(), [](const auto& x, const auto& y) { return std::tie(x.launch, x.begin, x.end, x.cta, x.op) < std::tie(y.launch, y.begin, y.end, y.cta, y.op); });
   const check::GlobalWrite* reach = nullptr;  // the write that reaches furthest so far
   for (const check::GlobalWrite& w : writes) {
+    if (reach && w.launch != reach->launch) reach = nullptr;
     if (reach && w.begin < reach->end && w.cta != reach->cta) {
       Finding f;
       f.kind = FindingKind::global_overlap;
@@ -50,6 +53,7 @@ std::vector<Finding> Collector::take() {
   for (auto& checker : checkers_) {
     if (!checker) continue;
     merge(all, checker->findings());
+    used_mma_axiom_ |= checker->used_mma_axiom();
     writes.insert(writes.end(), checker->global_writes().begin(), checker->global_writes().end());
     checker.reset();
   }

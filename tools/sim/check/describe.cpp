@@ -14,8 +14,9 @@ std::string Checker::describe_access(const Access& a, bool wrote) const {
   switch (a.agent) {
     case Agent::nobody: return {};
     case Agent::lane: who = role_name(*cta_, a.index / kLanes) + ", lane " + std::to_string(a.index % kLanes) + ":"; break;
-    case Agent::warp: who = role_name(*cta_, a.index) + ", the whole warp:"; break;
-    case Agent::mma: who = "an MMA that " + role_name(*cta_, a.lanes) + " issued:"; break;
+    case Agent::warp:
+    case Agent::owner: who = role_name(*cta_, a.index) + ", the whole warp:"; break;
+    case Agent::mma: who = "an MMA that " + role_name(*cta_, a.index / kLanes) + " issued:"; break;
     case Agent::copy_in:
     case Agent::copy_out: who = "a copy that " + role_name(*cta_, a.lanes) + " issued:"; break;
   }
@@ -33,7 +34,8 @@ std::string Checker::memory_name(const Cell* cell) const {
   for (const auto& [word, bytes] : bytes_of_word_) {
     if (cell >= bytes.data() && cell < bytes.data() + bytes.size()) return shared_name(*cta_, word * 4 + uint32_t(cell - bytes.data()));
   }
-  return "global memory";
+  std::snprintf(text, sizeof text, "global memory 0x%llx: ", static_cast<unsigned long long>(memory_at_));
+  return text + cta_->launch->memory->describe(memory_at_);
 }
 
 std::string Checker::last_sync(const Actor& who, const Access& before) const {
@@ -42,7 +44,7 @@ std::string Checker::last_sync(const Actor& who, const Access& before) const {
   if (before.agent == Agent::lane) {
     warp = before.index / kLanes;
     seen = who.group->clock.plain[kFirstLane + before.index];
-  } else if (before.agent == Agent::warp) {
+  } else if (before.agent == Agent::warp || before.agent == Agent::owner) {
     warp = before.index;
     seen = kPending;
     for (int l = 0; l < kLanes; ++l) seen = std::min(seen, who.group->clock.plain[kFirstLane + warp * kLanes + uint32_t(l)]);
@@ -97,25 +99,22 @@ void Checker::report(FindingKind kind, bool warning, const Actor& who, const Acc
       default: return 'l';
     }
   };
-  for (Finding& f : findings_) {
-    if (f.kind == kind && f.first_op == before.op && f.second_op == now.op) {
-      ++f.count;
-      return;
-    }
-  }
-  Finding f;
-  f.kind = kind;
+  if (again(kind, before.op, now.op)) return;
+  Finding f = new_finding(kind, before.op, now.op);
   f.warning = warning;
-  f.cta = cta_->id;
   f.cycle = cta_->warps[who.warp_index].time;
-  f.first_op = before.op;
-  f.second_op = now.op;
-  f.memory = kind == FindingKind::barrier_init ? barrier_name(*cta_, uint32_t(cell - shared_.data()) * 4) : memory_name(cell);
+  const bool on_barrier = kind == FindingKind::barrier_init || kind == FindingKind::barrier_reuse || kind == FindingKind::phase_skipped;
+  f.memory = on_barrier ? barrier_name(*cta_, uint32_t(cell - shared_.data()) * 4) : memory_name(cell);
   f.first = describe_access(before, before_wrote);
   f.second = describe_access(now, now_writes);
   f.last_sync = last_sync(who, before);
   if (kind == FindingKind::barrier_init) {
     f.chain = "mbarrier.init, fence.mbarrier_init.release.cluster (or fence.proxy.async), a barrier of the CTA | then use";
+  } else if (kind == FindingKind::barrier_reuse) {
+    f.chain = "a barrier of the CTA, or a wait for what the others do last with it, then mbarrier.inval or mbarrier.init";
+  } else if (kind == FindingKind::phase_skipped) {
+    f.last_sync = "it waits for phase " + std::to_string(phases_.first) + " while the barrier is in phase " + std::to_string(phases_.second);
+    f.chain = "a wait while its phase is the current one or the one before: whoever completes the phases has to wait for this thread too";
   } else {
     f.chain = chain(false, letter(before.agent), before_wrote, letter(now.agent), now_writes);
   }

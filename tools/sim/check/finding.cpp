@@ -11,7 +11,10 @@ std::string kind_name(FindingKind kind) {
     case FindingKind::missing_proxy_fence: return "missing proxy fence";
     case FindingKind::missing_tensor_fence: return "missing tcgen05 fence";
     case FindingKind::barrier_init: return "barrier used before its init is visible";
+    case FindingKind::barrier_reuse: return "barrier ended while others may use it";
+    case FindingKind::phase_skipped: return "barrier phase skipped";
     case FindingKind::unobserved_work: return "asynchronous work that nobody waited for";
+    case FindingKind::unbalanced_bytes: return "bytes that no phase accounts for";
     case FindingKind::global_overlap: return "two CTAs write the same global memory";
   }
   return {};
@@ -33,7 +36,7 @@ std::string describe(const Finding& f) {
 void merge(std::vector<Finding>& all, const std::vector<Finding>& more) {
   for (const Finding& f : more) {
     const auto same = std::find_if(all.begin(), all.end(), [&](const Finding& g) {
-      return g.kind == f.kind && g.first_op == f.first_op && g.second_op == f.second_op;
+      return g.kind == f.kind && g.first_op == f.first_op && g.second_op == f.second_op && g.kernel == f.kernel;
     });
     if (same == all.end()) {
       all.push_back(f);

@@ -13,7 +13,10 @@ enum class FindingKind : uint8_t {
   missing_proxy_fence,  // ordered, but generic writes are read by the async proxy without fence.proxy.async
   missing_tensor_fence, // ordered, but a tcgen05.fence is missing at the hand-over: a warning
   barrier_init,     // a barrier is used by a thread or agent to which its initialisation is not visible
-  unobserved_work,  // the CTA ended with asynchronous work in flight
+  barrier_reuse,    // a barrier is invalidated or initialised again while a thread may still use it
+  phase_skipped,    // a wait that comes when its phase is no longer the current one or the one before
+  unobserved_work,  // the CTA ended and nobody has waited for a copy or an MMA
+  unbalanced_bytes, // the CTA ended with a barrier whose announced and arrived bytes differ
   global_overlap,   // two CTAs write the same global memory
 };
 
@@ -23,6 +26,7 @@ struct Finding {
   uint64_t count = 1;       // how often, over all CTAs
   uint64_t cta = 0;         // first seen in
   uint64_t cycle = 0;
+  std::string kernel;       // "" where it concerns a launch as a whole
   std::string memory;       // "sKV slot 1 (0x14400), 16 bytes"
   std::string first;        // the earlier access: role, warp, lane, what, where
   std::string second;       // the later one
@@ -34,7 +38,7 @@ struct Finding {
 std::string kind_name(FindingKind kind);
 std::string describe(const Finding& finding);  // several lines
 
-// Adds findings, one for each (kind, first op, second op).
+// Adds findings, one for each (kernel, kind, first op, second op).
 void merge(std::vector<Finding>& all, const std::vector<Finding>& more);
 
 }  // namespace fa4::sim

@@ -288,6 +288,7 @@ void land_box_load(const Event& event) {
   MBarrier* barrier = find_mbarrier(cta, event.address);
   if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the copy lands but its mbarrier is gone");
   if (cta.observer) cta.observer->copy_in_landed(event);
+  barrier->signalled_by(event.warp);
   const std::string tx = complete_tx(cta, *barrier, event.bytes, event.time);
   if (!tx.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, tx);
 }
@@ -301,6 +302,7 @@ void land_bulk_load(const Event& event) {
   MBarrier* barrier = find_mbarrier(cta, event.address);
   if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the copy lands but its mbarrier is gone");
   if (cta.observer) cta.observer->copy_in_landed(event);
+  barrier->signalled_by(event.warp);
   const std::string tx = complete_tx(cta, *barrier, event.bytes, event.time);
   if (!tx.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, tx);
 }

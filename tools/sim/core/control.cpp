@@ -225,6 +225,8 @@ const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
     barrier.expected = threads;
     barrier.whole_cta = whole_cta;
     barrier.arrived += 32;
+    barrier.warps |= 1u << w.index;
+    cta.barrier_users[id] |= 1u << w.index;
     ++cta.scheduler->progress;
   }
   if (cta.observer) cta.observer->cta_barrier_arrived(w, op, mask, id);

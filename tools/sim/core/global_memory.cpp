@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <stdexcept>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace {
 
 constexpr uint64_t alignment = 256;     // bytes, of every allocation
 constexpr uint64_t page = 4096;         // bytes, granule of what is given back to the host
+constexpr size_t remembered = 4096;     // freed allocations
 constexpr uint64_t step = 64ull << 20;  // bytes, granule in which the reserved range is made accessible
 
 uint64_t round_up(uint64_t value, uint64_t to) {
@@ -50,6 +52,7 @@ struct GlobalMemory::State {
   uint64_t next = 0;        // where the search for room starts
   uint64_t in_use = 0;
   std::vector<Block> blocks;  // sorted by begin
+  std::deque<Block> freed;    // newest first, the last few: for messages
 
   // The first block that begins after offset.
   std::vector<Block>::const_iterator after(uint64_t offset) const {
@@ -125,6 +128,8 @@ bool GlobalMemory::release(uint64_t address) {
   const uint64_t last = block->end() / page * page;
   if (first < last) madvise(s.range + first, last - first, MADV_DONTNEED);
   s.in_use -= block->size;
+  s.freed.push_front(*block);
+  if (s.freed.size() > remembered) s.freed.pop_back();
   s.blocks.erase(s.blocks.begin() + (block - s.blocks.data()));
   return true;
 }
@@ -151,6 +156,10 @@ std::string GlobalMemory::describe(uint64_t address) const {
   };
   if (const State::Block* block = s.holding(address))
     return "byte " + std::to_string(address - base_address - block->begin) + " of " + name(*block);
+  for (const State::Block& block : s.freed) {
+    const uint64_t begin = base_address + block.begin;
+    if (address >= begin && address - begin < block.size) return "byte " + std::to_string(address - begin) + " of " + name(block) + ", which was freed";
+  }
   if (s.blocks.empty()) return hex(address) + ", and there is no live allocation";
   // The nearer of the two neighbours is the one that the program most likely meant.
   const State::Block* below = nullptr;

@@ -101,12 +101,21 @@ struct MBarrier {
   int32_t pending = 0, expected = 0;
   int64_t tx = 0;
   bool live = false;
+  // For reports. Masks of warps: whose arrivals, commits or copies it has counted, ever and in this phase.
+  uint32_t signallers = 0, signallers_now = 0;
+  uint32_t seen[32] = {};  // [warp]: phases that it has seen complete
+
+  void signalled_by(uint32_t warp) {
+    signallers |= 1u << warp;
+    signallers_now |= 1u << warp;
+  }
 };
 
 struct CtaBarrier {
   uint32_t arrived = 0;   // threads
   uint32_t expected = 0;  // threads, 0: nobody came yet
   bool whole_cta = false; // no count was given: all threads that have not exited
+  uint32_t warps = 0;     // mask of those that came
 };
 
 struct TmemAllocation {
@@ -151,6 +160,7 @@ struct LaunchState {
   uint32_t sm_count = 1;
   uint32_t dynamic_shared = 0;  // address of the first dynamic byte
   uint64_t adversarial_seed = 0;
+  uint64_t serial = 0;          // launches of this device before this one
 };
 
 // The engine, as semantics see it.
@@ -178,6 +188,7 @@ struct Cta {
   std::vector<uint16_t> mbarrier_at;         // [address / 8]: index + 1 into mbarriers
   std::vector<MBarrier> mbarriers;
   CtaBarrier barriers[16];
+  uint32_t barrier_users[16] = {};           // masks of warps that ever came; for reports
   TensorMemory tmem;
   std::vector<TmemAllocation> tmem_allocations;
   bool tmem_relinquished = false;

@@ -24,6 +24,7 @@ void complete_phase_if_due(Cta& cta, MBarrier& barrier, uint64_t time) {
   if (cta.observer) cta.observer->mbarrier_completed(barrier.address, barrier.phase);
   ++barrier.phase;
   barrier.pending = barrier.expected;
+  barrier.signallers_now = 0;
   for (Warp& w : cta.warps) {
     for (Fragment& f : w.fragments) {
       if (f.state != Fragment::State::mbarrier || f.wait_object != barrier.address) continue;
@@ -131,7 +132,11 @@ const Op* init(Warp& w, const Op* op, Mask mask) {
 }
 
 const Op* inval(Warp& w, const Op* op, Mask mask) {
-  for (; mask; mask &= mask - 1) require(w, op, first_lane(mask)).live = false;
+  for (; mask; mask &= mask - 1) {
+    MBarrier& barrier = require(w, op, first_lane(mask));
+    barrier.live = false;
+    if (w.cta->observer) w.cta->observer->mbarrier_invalidated(w, op, first_lane(mask), barrier.address);
+  }
   return op + 1;
 }
 
@@ -154,6 +159,7 @@ const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
       if (barrier.expected < int32_t(count)) fault(w, op, Fault::Kind::poison, "arrive_drop takes away more arrivals than are expected");
       barrier.expected -= int32_t(count);
     }
+    barrier.signalled_by(w.index);
     check(w, op, arrive(cta, barrier, count, w.time));
     if (op->count) {
       w.rows[op->d].lane[lane] = uint32_t(state);
@@ -209,7 +215,11 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
   }
   f.wait_begin = 0;
   f.time_limit = false;
-  if (passed) ++w.counters.barrier_waits;
+  if (passed) {
+    ++w.counters.barrier_waits;
+    MBarrier* const barrier = find_mbarrier(*w.cta, address);
+    barrier->seen[w.index] = barrier->phase;
+  }
   if (passed && w.cta->observer) {
     each_address(w, op, passed, [&](Mask lanes, uint32_t at) { w.cta->observer->mbarrier_waited(w, op, lanes, at); });
   }
@@ -236,7 +246,7 @@ void build_mbarrier(Builder& b, Modifiers& m) {
   if (verb.empty()) b.refuse("unknown mbarrier instruction");
   const bool and_expect = verb == "arrive" && m.take("expect_tx");
   const bool parity = m.take("parity");
-  m.take_any({"release", "acquire", "relaxed"});
+  const auto semantics = m.take_any({"release", "acquire", "relaxed"});
   m.take_any({"cta", "cluster"});
   if (m.take("noComplete")) b.refuse("mbarrier.arrive.noComplete is not supported");
   const auto space = m.take_any({"shared", "shared::cta", "shared::cluster"});
@@ -246,6 +256,7 @@ void build_mbarrier(Builder& b, Modifiers& m) {
     b.newest().mode |= wide;
     if (wide && !space.empty() && at.reg >= 0) b.refuse("a shared address has 32 bits");
     b.newest().cycles = 4;
+    if (verb != "init" && verb != "inval") b.newest().order = semantics == "relaxed" ? kStrong : kStrong | kAcquire | kRelease;
   };
   if (verb == "pending_count") {
     const Virtual x = b.source(b.operand(1), Type::b64), d = b.destination(b.operand(0), 1);
@@ -300,23 +311,30 @@ void build_mbarrier(Builder& b, Modifiers& m) {
 
 // Fences order what this engine executes in order anyway; the happens-before checker is where they count.
 void build_fence(Builder& b, Modifiers& m) {
-  bool proxy_async = false, init = false;
   if (m.take("proxy")) {
-    proxy_async = std::count(b.instruction().parts.begin(), b.instruction().parts.end(), "async") != 0;
-    if (m.take_any({"alias", "async", "async::generic", "tensormap::generic"}).empty()) b.refuse("unknown proxy fence");
+    const auto proxies = m.take_any({"alias", "async", "async::generic", "tensormap::generic"});
+    if (proxies.empty()) b.refuse("unknown proxy fence");
     m.take_any({"acquire", "release"});
     m.take_prefix("sync_restrict::");
-    m.take_any({"global", "shared::cta", "shared::cluster"});
+    const auto space = m.take_any({"global", "shared::cta", "shared::cluster"});
     m.take_any({"cta", "cluster", "gpu", "sys"});
-  } else if (m.take("mbarrier_init")) {
-    init = true;
-    if (!m.take("release") || !m.take("cluster")) b.refuse("fence.mbarrier_init is .release.cluster");
-  } else {
-    m.take_any({"sc", "acq_rel", "acquire", "release"});
-    m.take_prefix("sync_restrict::");
-    if (m.take_any({"cta", "cluster", "gpu", "sys"}).empty()) b.refuse("a fence names its scope");
+    const FenceKind kind = space.empty() ? FenceKind::proxy_async : space == "global" ? FenceKind::proxy_async_global : FenceKind::proxy_async_shared;
+    b.emit(proxies == "async" ? fence : nothing).mode = uint8_t(kind);
+    return;
   }
-  b.emit(proxy_async || init ? fence : nothing).mode = uint8_t(init ? FenceKind::mbarrier_init : FenceKind::proxy_async);
+  if (m.take("mbarrier_init")) {
+    if (!m.take("release") || !m.take("cluster")) b.refuse("fence.mbarrier_init is .release.cluster");
+    b.emit(fence).mode = uint8_t(FenceKind::mbarrier_init);
+    return;
+  }
+  const auto semantics = m.take_any({"sc", "acq_rel", "acquire", "release"});
+  m.take_prefix("sync_restrict::");
+  const auto scope = m.take_any({"cta", "cluster", "gpu", "sys"});
+  if (scope.empty()) b.refuse("a fence names its scope");
+  Op& op = b.emit(fence);
+  op.mode = uint8_t(FenceKind::memory);
+  op.order = uint8_t((semantics != "release" ? kAcquire : 0) | (semantics != "acquire" ? kRelease : 0) |
+                     (scope == "gpu" || scope == "sys" ? kBeyondCta : 0));
 }
 
 }  // namespace

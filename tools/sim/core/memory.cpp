@@ -230,17 +230,31 @@ AddressSpace take_space(Builder& b, Modifiers& m) {
   return AddressSpace::generic;
 }
 
-// Ordering and caching have no effect on what a load returns here: a thread sees memory in one order. An access that
-// asks for an order at all may take part in a conversation between CTAs.
-void take_ordering(Builder& b, Modifiers& m, AddressSpace space) {
-  const bool ordered = !m.take_any({"volatile", "relaxed", "acquire", "release"}).empty();
-  m.take_any({"cta", "cluster", "gpu", "sys"});
+// The MemoryOrder of an instruction, without kStrong. `relaxed` stands for an instruction that names no scope.
+uint8_t take_semantics(Modifiers& m, bool beyond_cta_by_default) {
+  const auto semantics = m.take_any({"relaxed", "acquire", "release", "acq_rel"});
+  const auto scope = m.take_any({"cta", "cluster", "gpu", "sys"});
+  const bool beyond = scope.empty() ? beyond_cta_by_default : scope == "gpu" || scope == "sys";
+  return uint8_t((semantics == "acquire" || semantics == "acq_rel" ? kAcquire : 0) |
+                 (semantics == "release" || semantics == "acq_rel" ? kRelease : 0) | (semantics.empty() ? 0 : kStrong) |
+                 (beyond ? kBeyondCta : 0));
+}
+
+// Ordering and caching have no effect on what a load returns here: a thread sees memory in one order. The
+// happens-before checker is where they count. An access that asks for an order at all may take part in a conversation
+// between CTAs.
+uint8_t take_ordering(Builder& b, Modifiers& m, AddressSpace space) {
+  const bool is_volatile = m.take("volatile");
+  uint8_t order = take_semantics(m, false);
+  if (is_volatile) order = kStrong | kBeyondCta;
+  const bool ordered = order & kStrong;
   m.take("weak");
   m.take_any({"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc"});
   m.take_prefix("L1::");
   m.take_prefix("L2::");
   m.take("nc");
   if (ordered && space != AddressSpace::shared && space != AddressSpace::local) b.mark_communicates();
+  return order;
 }
 
 uint8_t take_vector(Modifiers& m) {
@@ -268,7 +282,7 @@ uint32_t register_rows(Builder& b, const Operand& operand, Type type) {
 
 void build_load(Builder& b, Modifiers& m) {
   const AddressSpace space = take_space(b, m);
-  take_ordering(b, m, space);
+  const uint8_t order = take_ordering(b, m, space);
   const uint8_t count = take_vector(m);
   const Type t = m.type();
   const uint32_t size = ptx::size_in_bytes(t);
@@ -282,6 +296,7 @@ void build_load(Builder& b, Modifiers& m) {
   Op& op = b.emit(space == AddressSpace::param ? load_param : load);
   op.size = uint8_t(size);
   op.count = count;
+  op.order = order;
   op.cycles = space == AddressSpace::param ? 2 : 4;
   if (space == AddressSpace::param) {
     const Operand& at = b.operand(1);
@@ -309,7 +324,7 @@ void build_store(Builder& b, Modifiers& m) {
   const AddressSpace space = take_space(b, m);
   if (space == AddressSpace::param) b.refuse("calls are not supported");
   if (m.take("async")) b.refuse("st.async is not supported");
-  take_ordering(b, m, space);
+  const uint8_t order = take_ordering(b, m, space);
   const uint8_t count = take_vector(m);
   const Type t = m.type();
   const uint32_t size = ptx::size_in_bytes(t);
@@ -319,6 +334,7 @@ void build_store(Builder& b, Modifiers& m) {
   Op& op = b.emit(store);
   op.size = uint8_t(size);
   op.count = count;
+  op.order = order;
   op.cycles = 4;
   const bool wide = b.address(b.operand(0), space);
   b.newest().mode = wide;
@@ -330,8 +346,7 @@ void build_store(Builder& b, Modifiers& m) {
 void build_atomic(Builder& b, Modifiers& m, bool returns) {
   if (m.take("async")) b.refuse("red.async is not supported");
   const AddressSpace space = take_space(b, m);
-  m.take_any({"relaxed", "acquire", "release", "acq_rel"});
-  m.take_any({"cta", "cluster", "gpu", "sys"});
+  const uint8_t order = uint8_t(take_semantics(m, true) | kStrong | kAtomic | (returns ? 0 : kReduction));
   static constexpr std::string_view kinds[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"};
   int kind = -1;
   for (int i = 0; i < 10; ++i) {
@@ -350,6 +365,7 @@ void build_atomic(Builder& b, Modifiers& m, bool returns) {
   const Virtual y = kind == int(Atomic::cas) ? b.source(b.operand(first + 2), t) : b.constant(0, rows);
   Op& op = b.emit(atomic);
   op.size = uint8_t(size);
+  op.order = order;
   op.cycles = 20;
   const bool wide = b.address(b.operand(first), space);
   b.newest().mode = uint8_t(wide | (is_signed(t) ? 2 : 0) | kind << 2);
@@ -381,9 +397,15 @@ void build_prefetch(Builder& b, Modifiers& m) {
   b.emit(nothing);
 }
 
+const Op* fence(Warp& w, const Op* op, Mask mask) {
+  if (w.cta->observer) w.cta->observer->fence(w, op, mask, FenceKind::memory);
+  return op + 1;
+}
+
 void build_membar(Builder& b, Modifiers& m) {
-  if (m.take_any({"cta", "gl", "sys"}).empty()) b.refuse("membar is .cta, .gl or .sys");
-  b.emit(nothing);
+  const auto scope = m.take_any({"cta", "gl", "sys"});
+  if (scope.empty()) b.refuse("membar is .cta, .gl or .sys");
+  b.emit(fence).order = uint8_t(kAcquire | kRelease | (scope == "cta" ? 0 : kBeyondCta));
 }
 
 }  // namespace

@@ -15,7 +15,15 @@ struct Warp;
 struct Event;
 struct MatrixDescriptor;
 
-enum class FenceKind : uint8_t { proxy_async, mbarrier_init, before_thread_sync, after_thread_sync };
+enum class FenceKind : uint8_t {
+  proxy_async,         // all of memory
+  proxy_async_shared,  // fence.proxy.async.shared::cta
+  proxy_async_global,  // fence.proxy.async.global
+  mbarrier_init,
+  before_thread_sync,
+  after_thread_sync,
+  memory,              // fence.{sc,acq_rel,acquire,release}, membar: Op::order says which
+};
 
 // The operands of one tcgen05.mma.
 struct MmaAccess {
@@ -31,7 +39,7 @@ class Observer {
   virtual ~Observer() = default;
 
   virtual void begin(const Cta& cta) = 0;       // a CTA starts; what follows is about it
-  virtual void ended(bool work_in_flight) = 0;  // all its lanes have exited
+  virtual void ended() = 0;                // all its lanes have exited, and nothing of it is in flight any more
 
   // ---- threads; a mask names the lanes that take part ----
   virtual void shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes, bool write) = 0;
@@ -48,6 +56,7 @@ class Observer {
 
   // ---- mbarriers, by shared address ----
   virtual void mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) = 0;
+  virtual void mbarrier_invalidated(const Warp& w, const Op* op, int lane, uint32_t address) = 0;
   virtual void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, uint32_t address) = 0;  // before it counts
   virtual void mbarrier_completed(uint32_t address, uint32_t phase) = 0;  // the phase that has just completed
   virtual void mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t address) = 0;  // with success

@@ -31,6 +31,16 @@ using Handler = const Op* (*)(Warp& warp, const Op* op, Mask mask);
 // What the address of a memory instruction means.
 enum class AddressSpace : uint8_t { generic, global, shared, local, param };
 
+// How an access to memory takes part in the memory model. An access without kStrong is weak.
+enum MemoryOrder : uint8_t {
+  kStrong = 1,    // relaxed, acquire, release, volatile, or an atomic operation
+  kAcquire = 2,
+  kRelease = 4,
+  kAtomic = 8,    // reads and writes as one
+  kBeyondCta = 16,  // its scope reaches other CTAs: .gpu or .sys
+  kReduction = 32,  // red: its read makes nothing known
+};
+
 struct Op {
   Handler run = nullptr;
   uint16_t d = 0, a = 0, b = 0, c = 0;  // rows: destination and sources
@@ -40,6 +50,7 @@ struct Op {
   uint8_t cycles = 2;                   // nominal issue time
   uint8_t size = 0, count = 0;          // memory: bytes of an element, elements; tcgen05: registers
   AddressSpace space = AddressSpace::generic;
+  uint8_t order = 0;                    // memory, fences, mbarriers: MemoryOrder
   uint8_t mode = 0;                     // comparison, rounding, shuffle kind, ...
   uint32_t aux = 0, aux_count = 0;      // Code::aux[aux ...]: rows of vector operands
   uint32_t target = 0;                  // branches: index of the op; divergent ones reconverge at `join`

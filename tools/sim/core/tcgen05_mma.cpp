@@ -352,6 +352,7 @@ void land_commit(const Event& event) {
   MBarrier* barrier = find_mbarrier(cta, event.address);
   if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the commit arrives but its mbarrier is gone");
   if (cta.observer) cta.observer->commit_landed(event);
+  barrier->signalled_by(event.warp);
   const std::string e = arrive(cta, *barrier, 1, event.time);
   if (!e.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, e);
   ++cta.warps[event.warp].counters.barrier_arrivals;

@@ -107,9 +107,8 @@ FA4SIM_API void fa4sim_set_progress(void (*progress)(void* user, uint64_t done, 
 FA4SIM_API const char* fa4sim_last_error(void);
 
 /*
- * The happens-before checker. While it is on, every launch is watched (kernels whose CTAs may talk to each
- * other through global memory are not: they run unwatched). Findings gather over launches until they are
- * taken.
+ * The happens-before checker. While it is on, every launch is watched. Findings gather over launches until
+ * they are taken.
  */
 typedef struct fa4sim_finding {
   uint32_t warning;    /* 1: ordered, but not by the documented chain (a tcgen05 fence is missing) */
@@ -122,12 +121,16 @@ typedef struct fa4sim_finding {
   char second[320];    /* ... and of the later one */
   char last_sync[320]; /* what the second has seen of the first */
   char chain[320];     /* what the ISA asks for */
+  char kernel[64];
 } fa4sim_finding;
 
 FA4SIM_API int fa4sim_check(int on);             /* from the next launch on */
 FA4SIM_API uint64_t fa4sim_count_findings(void); /* gathered and not yet taken */
 /* Returns how many it wrote. */
 FA4SIM_API uint64_t fa4sim_take_findings(fa4sim_finding* findings, uint64_t capacity);
+/* What the absence of findings rests on beside the PTX ISA, of all that was watched since fa4sim_check(1). */
+#define FA4SIM_AXIOM_MMA_ORDER 1u /* the MMAs of one CTA execute in the order of their issue */
+FA4SIM_API uint32_t fa4sim_axioms(void);
 /* Adversarial timing: every delay and order that the model leaves open is drawn from the seed. 0: nominal. */
 FA4SIM_API int fa4sim_set_adversarial(uint64_t seed);
 

@@ -46,7 +46,9 @@ uint64_t hand_out(const std::vector<T>& items, T* to, uint64_t capacity) {
 
 // What the checkers have found since, in front of nothing that was gathered before. device_lock is held.
 void gather_findings(State& s) {
-  if (s.collector) merge(s.findings, s.collector->take());
+  if (!s.collector) return;
+  merge(s.findings, s.collector->take());
+  s.used_mma_axiom |= s.collector->used_mma_axiom();
 }
 
 template <size_t size>
@@ -68,6 +70,7 @@ fa4sim_finding flat(const Finding& from) {
   copy_text(to.second, from.second);
   copy_text(to.last_sync, from.last_sync);
   copy_text(to.chain, from.chain);
+  copy_text(to.kernel, from.kernel);
   return to;
 }
 
@@ -165,6 +168,7 @@ int fa4sim_check(int on) {
     return static_cast<CUresult>(of_device([&](Device& device) {
       State& s = state();
       gather_findings(s);
+      s.used_mma_axiom = false;
       s.collector = on ? std::make_unique<Collector>() : nullptr;
       Collector* collector = s.collector.get();
       if (collector) device.set_observers([=](uint32_t thread) { return collector->observer(thread); });
@@ -193,6 +197,15 @@ uint64_t fa4sim_take_findings(fa4sim_finding* findings, uint64_t capacity) {
     s.findings.erase(s.findings.begin(), s.findings.begin() + static_cast<std::ptrdiff_t>(count));
   });
   return count;
+}
+
+uint32_t fa4sim_axioms(void) {
+  uint32_t axioms = 0;
+  of_device([&](Device&) {
+    gather_findings(state());
+    axioms = state().used_mma_axiom ? FA4SIM_AXIOM_MMA_ORDER : 0;
+  });
+  return axioms;
 }
 
 int fa4sim_set_adversarial(uint64_t seed) {

@@ -29,6 +29,7 @@ struct Device::State {
   std::function<void(uint64_t, uint64_t)> progress;
   std::function<Observer*(uint32_t)> observers;
   uint64_t adversarial_seed = 0;
+  uint64_t launches = 0;
 };
 
 namespace {
@@ -114,6 +115,7 @@ void Device::launch(const Launch& launch) {
   common.names = &program.names();
   common.sm_count = config.sm_count;
   common.adversarial_seed = state_->adversarial_seed;
+  common.serial = state_->launches++;
   common.dynamic_shared = code->dynamic_shared;
   if (common.dynamic_shared + launch.dynamic_shared_bytes > kSharedBase + kSharedLimit) {
     throw Fault(Fault::Kind::bad_launch, std::to_string(launch.dynamic_shared_bytes) + " bytes of dynamic shared memory do not fit beside the static ones; 232448 bytes is the limit of a CTA");
@@ -134,8 +136,9 @@ void Device::launch(const Launch& launch) {
     uint64_t current = 0;
     try {
       // CTAs that may talk to each other are resident together, as many as the SMs hold; others run alone.
-      Observer* const observer = state_->observers && !code->communicates ? state_->observers(thread) : nullptr;
-      Group group(common, observer, code->communicates ? uint32_t(std::min<uint64_t>(ctas, config.sm_count)) : 1);
+      std::function<Observer*(uint32_t)> observers;
+      if (state_->observers) observers = [&](uint32_t slot) { return state_->observers(thread + slot); };
+      Group group(common, observers, code->communicates ? uint32_t(std::min<uint64_t>(ctas, config.sm_count)) : 1);
       group.run(
           [&]() -> int64_t {
             if (stop) return -1;

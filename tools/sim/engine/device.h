@@ -92,8 +92,10 @@ class Device {
   std::vector<uint64_t> cta_cycles() const;             // of the last launch, one a CTA
   std::vector<fa4sim_event> trace() const;              // of the last launch, CTA given by trace_cta
   void trace_cta(int64_t cta);                          // -1: none
-  // From the next launch on, host thread i reports what its CTAs do to observers(i). Null: nobody watches.
-  void set_observers(std::function<Observer*(uint32_t host_thread)> observers);
+  // From the next launch on, what a CTA does is reported to an observer of its own for as long as it runs: observers(i),
+  // with i the host thread that runs it, or, where CTAs that may talk to each other run interleaved, its place among
+  // them. Asked once for each i of a launch, from any host thread. Null: nobody watches.
+  void set_observers(std::function<Observer*(uint32_t)> observers);
   // From the next launch on: every delay and choice that the model leaves open is drawn from the seed. 0: nominal timing.
   void set_adversarial(uint64_t seed);
   // Executed thread instructions by source file of the .cu (suffix match), in the last launch.

@@ -79,8 +79,10 @@ void merge_fragments(Warp& w) {
 
 }  // namespace
 
-Group::Group(LaunchState& launch, Observer* observer, uint32_t resident_ctas) : launch_(launch), observer_(observer) {
+Group::Group(LaunchState& launch, const std::function<Observer*(uint32_t)>& observers, uint32_t resident_ctas) : launch_(launch) {
   ctas_.resize(resident_ctas);
+  observers_.assign(resident_ctas, nullptr);
+  for (uint32_t i = 0; observers && i < resident_ctas; ++i) observers_[i] = observers(i);
   occupied_.assign(resident_ctas, false);
 }
 Group::~Group() = default;
@@ -93,7 +95,8 @@ void Group::schedule(Event event) {
   std::push_heap(events_.begin(), events_.end(), later);
 }
 
-void Group::start(Cta& cta, int64_t id) {
+void Group::start(size_t slot, int64_t id) {
+  Cta& cta = *ctas_[slot];
   const Code& code = *launch_.code;
   const Launch& launch = *launch_.launch;
   cta.launch = &launch_;
@@ -111,6 +114,7 @@ void Group::start(Cta& cta, int64_t id) {
   cta.mbarrier_at.assign(cta.shared_end / 8 + 2, 0);
   cta.mbarriers.clear();
   std::fill(std::begin(cta.barriers), std::end(cta.barriers), CtaBarrier{});
+  std::fill(std::begin(cta.barrier_users), std::end(cta.barrier_users), 0u);
   cta.tmem.reset();
   cta.tmem_allocations.clear();
   cta.tmem_relinquished = false;
@@ -155,8 +159,8 @@ void Group::start(Cta& cta, int64_t id) {
   }
   cta.random = launch_.adversarial_seed == 0 ? 0 : mixed(launch_.adversarial_seed * 0x9E3779B97F4A7C15 + cta.id + 1) | 1;
   cta.over = false;
-  cta.observer = observer_;
-  if (observer_) observer_->begin(cta);
+  cta.observer = observers_[slot];
+  if (cta.observer) cta.observer->begin(cta);
 }
 
 // Chooses a fragment of the warp that can run; false if all wait.
@@ -296,7 +300,7 @@ void Group::run(const std::function<int64_t()>& next_cta, const std::function<vo
         break;
       }
       if (!ctas_[i]) ctas_[i] = std::make_unique<Cta>();
-      start(*ctas_[i], id);
+      start(i, id);
       occupied_[i] = true;
     }
     // The ready warp that is furthest behind, and the next one's time.
@@ -358,10 +362,13 @@ void Group::run(const std::function<int64_t()>& next_cta, const std::function<vo
       Cta& cta = *ctas_[i];
       const bool alive = std::any_of(cta.warps.begin(), cta.warps.end(), [](const Warp& w) { return w.alive != 0; });
       if (alive) continue;
-      if (!cta.over && cta.observer) cta.observer->ended(cta.in_flight != 0);
-      cta.over = true;
-      if (cta.in_flight) check_nothing_in_flight(cta);
-      if (cta.in_flight) continue;
+      if (cta.in_flight) {
+        if (cta.observer && !cta.over) cta.observer->ended();
+        cta.over = true;
+        check_nothing_in_flight(cta);
+        continue;
+      }
+      if (cta.observer && !cta.over) cta.observer->ended();
       finish(cta);
       done(cta);
       occupied_[i] = false;

@@ -16,8 +16,8 @@ namespace fa4::sim {
 
 class Group final : public Scheduler {
  public:
-  // The observer, if there is one, watches the one resident CTA.
-  Group(LaunchState& launch, Observer* observer, uint32_t resident_ctas);
+  // observers(i), if there are any, watches the resident CTA in slot i.
+  Group(LaunchState& launch, const std::function<Observer*(uint32_t)>& observers, uint32_t resident_ctas);
   ~Group();
   // Runs the CTAs that next_cta gives (-1: no more) to their end, at most resident_ctas at a time; calls done for each.
   // Throws Fault.
@@ -26,7 +26,7 @@ class Group final : public Scheduler {
   void schedule(Event event) override;
 
  private:
-  void start(Cta& cta, int64_t id);
+  void start(size_t slot, int64_t id);
   void run_warp(Warp& warp);
   bool pick_fragment(Warp& warp);
   void land(const Event& event);
@@ -36,7 +36,7 @@ class Group final : public Scheduler {
   std::vector<const Cta*> resident() const;
 
   LaunchState& launch_;
-  Observer* observer_;
+  std::vector<Observer*> observers_;        // [slot]
   std::vector<std::unique_ptr<Cta>> ctas_;  // resident ones; a slot is used again
   std::vector<bool> occupied_;
   std::vector<Event> events_;               // a heap, earliest first

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the machine code that ptxas made of the kernel and checks that it is still what the PTX means: docs/sass.md says
+what and how.
+
+    check_sass.py PTX CUBIN NVDISASM_DIRECTORY PTXAS
+
+Needs nvdisasm: in that directory, on PATH, or from the Python package nvidia-cuda-nvdisasm. Exits with 77 (skipped) where
+there is none.
+"""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+
+
+def find_nvdisasm(directory):
+    places = [os.path.join(directory, 'nvdisasm'), shutil.which('nvdisasm') or '']
+    for path in sys.path:
+        places += glob.glob(os.path.join(path, 'nvidia', '*', 'bin', 'nvdisasm'))
+    return next((place for place in places if place and os.access(place, os.X_OK)), None)
+
+
+class Instruction:
+    """A guard ('' for none), an opcode, its operands, and the scoreboards: the one that it occupies until its result is
+    there (7: none), and a mask of those that it waits for before it issues."""
+
+    def __init__(self, text, high_word):
+        match = re.match(r'(@!?U?P\w+ )?([A-Z][\w.]*)\s*(.*)', text)
+        self.guard, self.opcode, self.operands = (match[1] or '').strip(), match[2], match[3]
+        control = high_word >> 41
+        self.occupies, self.waits_for = control >> 5 & 7, control >> 11 & 63
+        self.text = text
+
+    def base(self):
+        return self.opcode.split('.')[0]
+
+
+def disassemble(nvdisasm, cubin):
+    """{section: (instructions, {label: index})}"""
+    text = subprocess.run([nvdisasm, '-c', '-hex', cubin], check=True, capture_output=True, text=True).stdout
+    sections, current = {}, None
+    lines = text.split('\n')
+    for number, line in enumerate(lines):
+        section = re.match(r'\s*\.section\s+\.text\.([\w$]+),', line)
+        if section:
+            current = sections.setdefault(section[1], ([], {}))
+        label = re.match(r'^([.$\w]+):\s*$', line)
+        if label and current:
+            current[1][label[1]] = len(current[0])
+        code = re.match(r'\s+/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;\s+/\* 0x([0-9a-f]{16}) \*/', line)
+        if code:
+            high = re.search(r'/\* 0x([0-9a-f]{16}) \*/', lines[number + 1])
+            current[0].append(Instruction(code[1], int(high[1], 16)))
+    return sections
+
+
+def successors(code, labels):
+    """For each instruction, the indices of those that may follow it. A return goes back to behind every call; a BSYNC goes
+    on where any BSSY of its register says."""
+    def target(instruction):
+        label = re.search(r'`\((.+?)\)', instruction.operands)
+        if not label or label[1] not in labels:
+            raise ValueError('no target in: ' + instruction.text)
+        return labels[label[1]]
+
+    returns = [i + 1 for i, x in enumerate(code) if x.base() == 'CALL']
+    meeting = {}
+    for x in code:
+        if x.base() == 'BSSY':
+            meeting.setdefault(x.operands.split(',')[0].strip(), []).append(target(x))
+    result = []
+    for i, x in enumerate(code):
+        following = [i + 1] if i + 1 < len(code) else []
+        base = x.base()
+        if base in ('BRX', 'JMP', 'JMX', 'BRXU', 'BREAK'):
+            raise ValueError('a jump that this check does not follow: ' + x.text)
+        always = not x.guard and not re.match(r'!?U?P\d', x.operands)
+        if base == 'BRA' or base == 'CALL':
+            following = [target(x)] + ([] if always else following)
+        elif base == 'RET':
+            following = list(returns)
+        elif base == 'BSYNC':
+            following = following + meeting.get(x.operands.strip(), [])
+        elif base in ('EXIT', 'BPT') and always:
+            following = []
+        result.append(following)
+    return result
+
+
+def flow(code, following, start, transfer):
+    """The least fixed point of set-valued states before each instruction, from an empty state at `start`."""
+    before = {start: frozenset()}
+    queue = [start]
+    while queue:
+        i = queue.pop()
+        after = transfer(code[i], before[i])
+        for n in following[i]:
+            merged = before.get(n, frozenset()) | after
+            if n not in before or merged != before[n]:
+                before[n] = merged
+                queue.append(n)
+    return before
+
+
+def publishes(x):
+    """Whether what others do after it may touch the tensor memory that this warp used before."""
+    return (x.opcode.startswith('SYNCS.ARRIVE') or x.base() in ('UTCBAR', 'BAR', 'EXIT', 'STTM') or x.opcode.startswith('UTCATOMSWS'))
+
+
+def undrained_loads(code, labels):
+    """Complaints about tensor-memory loads that may be in flight when their warp arrives anywhere, or stores."""
+    complaints = []
+
+    def transfer(x, pending):
+        pending = {sb for sb in pending if not x.waits_for >> sb & 1}
+        drained = re.match(r'SB(\d), 0x0', x.operands) if x.base() == 'DEPBAR' else None
+        if drained:
+            pending.discard(int(drained[1]))
+        if x.base() == 'LDTM':
+            if x.occupies == 7:
+                complaints.append('a load occupies no scoreboard: ' + x.text)
+            pending.add(x.occupies)
+        return frozenset(pending)
+
+    states = flow(code, successors(code, labels), 0, transfer)
+    complaints += ['no path was found to: ' + x.text for i, x in enumerate(code) if x.base() in ('LDTM', 'STTM', 'SYNCS') and i not in states]
+    for i, pending in states.items():
+        left = [sb for sb in pending if not code[i].waits_for >> sb & 1]
+        if left and publishes(code[i]):
+            complaints.append('LDTM on scoreboard %s may be in flight at: %s' % (left, code[i].text))
+    return complaints
+
+
+def unfenced_stores(code, labels):
+    """Complaints about tensor-memory stores without FENCE.VIEW.ASYNC.T (tcgen05.wait::st) before the next arrive."""
+    def transfer(x, pending):
+        if x.base() == 'STTM':
+            return frozenset({1})
+        return frozenset() if x.opcode == 'FENCE.VIEW.ASYNC.T' else pending
+
+    states = flow(code, successors(code, labels), 0, transfer)
+    return ['STTM may be in flight at: ' + code[i].text for i, pending in states.items()
+            if pending and publishes(code[i]) and code[i].base() != 'STTM']
+
+
+# SASS opcode: the PTX instructions that it comes from, which must be there as often.
+COUNTED = {'UTCHMMA': r'\btcgen05\.mma\.', 'UTCBAR': r'\btcgen05\.commit\.', 'LDTM': r'\btcgen05\.ld\.', 'STTM': r'\btcgen05\.st\.',
+           'UTMALDG': r'\bcp\.async\.bulk\.tensor\.\dd\.shared', 'UTMASTG': r'\bcp\.async\.bulk\.tensor\.\dd\.global',
+           'UTMACMDFLUSH': r'\bcp\.async\.bulk\.commit_group', 'USETMAXREG': r'\bsetmaxnreg\.'}
+
+
+def register_counts(code):
+    """Of USETMAXREG, in the order of the code: ('inc' or 'dec', registers)."""
+    found = []
+    for x in code:
+        if x.base() == 'USETMAXREG':
+            found.append(('inc' if 'TRY_ALLOC' in x.opcode else 'dec', int(re.search(r'0x([0-9a-f]+)$', x.operands)[1], 16)))
+    return found
+
+
+def check_entry(ptx, code, labels):
+    complaints = [x.text + ': local memory' for x in code if x.base() in ('LDL', 'STL')]
+    for opcode, pattern in COUNTED.items():
+        wanted, got = len(re.findall(pattern, ptx)), sum(x.base() == opcode for x in code)
+        if wanted != got:
+            complaints.append('%d %s where the PTX has %d' % (got, opcode, wanted))
+    wanted = sorted((m[1], int(m[2])) for m in re.finditer(r'setmaxnreg\.(inc|dec)\.sync\.aligned\.u32 (\d+);', ptx))
+    if sorted(register_counts(code)) != wanted:
+        complaints.append('register counts %s where the PTX has %s' % (sorted(register_counts(code)), wanted))
+    return complaints + undrained_loads(code, labels) + unfenced_stores(code, labels)
+
+
+NEGATIVE = '''.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry probe(.param .u32 a, .param .u64 out)
+.maxntid 128, 1, 1
+{
+  .reg .b32 %r<4>;
+  .reg .b64 %d<2>;
+  ld.param.u32 %r1, [a];
+  ld.param.u64 %d1, [out];
+  BODY
+  ret;
+}
+'''
+LOAD = 'tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1];'
+ARRIVE = 'mbarrier.arrive.shared::cta.b64 _, [%r1];'
+KEEP = 'st.global.b32 [%d1], %r2;'
+STORE = 'tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%r1};'
+PROBES = [(LOAD + 'tcgen05.wait::ld.sync.aligned;' + ARRIVE + KEEP, 0), (LOAD + ARRIVE + KEEP, 1),
+          (STORE + 'tcgen05.wait::st.sync.aligned;' + ARRIVE, 0), (STORE + ARRIVE, 1)]
+
+
+def check_probes(nvdisasm, ptxas):
+    """The reading of scoreboards and fences, tried on code with and without the waits."""
+    complaints = []
+    with tempfile.TemporaryDirectory() as folder:
+        source, cubin = os.path.join(folder, 'probe.ptx'), os.path.join(folder, 'probe.cubin')
+        for body, wrong in PROBES:
+            with open(source, 'w') as file:
+                file.write(NEGATIVE.replace('BODY', body))
+            subprocess.run([ptxas, '-arch=sm_100a', source, '-o', cubin], check=True)
+            code, labels = disassemble(nvdisasm, cubin)['probe']
+            found = undrained_loads(code, labels) + unfenced_stores(code, labels)
+            if bool(found) != bool(wrong):
+                complaints.append('this check no longer understands the machine code: of "%s" it says %s' % (body, found))
+    return complaints
+
+
+def main():
+    ptx_path, cubin, directory, ptxas = sys.argv[1:5]
+    nvdisasm = find_nvdisasm(directory)
+    if not nvdisasm:
+        print('skipped: there is no nvdisasm beside nvcc, on PATH, or from "pip install nvidia-cuda-nvdisasm"')
+        return SKIPPED
+    with open(ptx_path) as file:
+        ptx = file.read()
+    bodies = {m[1]: m[2] for m in re.finditer(r'^\.visible \.entry (\w+)\((.*?)^\}', ptx, flags=re.M | re.S)}
+    sections = disassemble(nvdisasm, cubin)
+    complaints = check_probes(nvdisasm, ptxas)
+    if set(bodies) != set(sections):
+        complaints.append('entries %s where the PTX has %s' % (sorted(sections), sorted(bodies)))
+    for name in sorted(set(bodies) & set(sections)):
+        code, labels = sections[name]
+        counts = ', '.join('%d %s' % (sum(x.base() == op for x in code), op) for op in COUNTED)
+        print('%s: %d instructions, %s; registers %s' % (name, len(code), counts, register_counts(code)))
+        complaints += [name + ': ' + c for c in check_entry(bodies[name], code, labels)]
+    for complaint in complaints:
+        print(complaint)
+    return 1 if complaints else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

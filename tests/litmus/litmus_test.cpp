@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs every litmus program under the checker, with nominal and with adversarial timing, and compares the verdict.
+#include <cuda.h>
+
+#include <set>
+
+#include "litmus.h"
+#include "support/catch.h"
+#include "tools/sim/check/collector.h"
+#include "tools/sim/core/tensor_map.h"
+
+using namespace fa4::sim;
+using namespace fa4::sim::test;
+
+namespace {
+
+constexpr uint64_t kSeeds = 8;
+
+std::string fault_name(Fault::Kind kind) {
+  switch (kind) {
+    case Fault::Kind::illegal_instruction: return "illegal instruction";
+    case Fault::Kind::illegal_address: return "illegal address";
+    case Fault::Kind::misaligned_address: return "misaligned address";
+    case Fault::Kind::poison: return "poison";
+    case Fault::Kind::deadlock: return "deadlock";
+    case Fault::Kind::budget: return "budget";
+    case Fault::Kind::bad_launch: return "bad launch";
+  }
+  return {};
+}
+
+struct Outcome {
+  std::string verdict, report;
+  bool axiom = false;
+};
+
+Outcome watch(const Litmus& test, uint64_t seed) {
+  Kernel kernel(entry_of(".param .u64 out, .param .u64 from, .param .align 64 .b8 map[128]",
+                         prologue() + "  ld.param.u64 %d1, [from];\n  mov.b64 %d2, map;\n  cvta.param.u64 %d2, %d2;\n" + test.body + "  ret;\n", test.threads),
+                1, 4, 200000);
+  const uint64_t out = kernel.buffer<uint32_t>(16384), from = kernel.buffer<uint32_t>(16384);
+  alignas(64) CUtensorMap map;
+  const cuuint64_t extents[2] = {64, 512}, strides[1] = {128};
+  const cuuint32_t box[2] = {64, 8}, ones[2] = {1, 1};
+  REQUIRE(encode_tiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, reinterpret_cast<void*>(out), extents, strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                       CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS);
+  Collector collector;
+  kernel.device().set_observers([&](uint32_t slot) { return collector.observer(slot); });
+  kernel.device().set_adversarial(seed);
+  Outcome outcome;
+  std::string fault;
+  try {
+    kernel.run("kernel", {{test.ctas, 1, 1}, {test.threads, 1, 1}, 65536}, out, from, map);
+  } catch (const Fault& f) {
+    fault = fault_name(f.kind);
+    outcome.report = f.what();
+  }
+  std::set<std::string> kinds;
+  for (const Finding& f : collector.take()) {
+    kinds.insert(kind_name(f.kind));
+    outcome.report += describe(f);
+  }
+  outcome.axiom = collector.used_mma_axiom();
+  for (const std::string& kind : kinds) outcome.verdict += (outcome.verdict.empty() ? "" : " + ") + kind;
+  if (!fault.empty()) outcome.verdict += (outcome.verdict.empty() ? "" : " + ") + fault;
+  if (outcome.verdict.empty()) outcome.verdict = "clean";
+  return outcome;
+}
+
+void check_all(const std::vector<Litmus>& table) {
+  const std::string rules = read_text(ORDERING_DOCUMENT);
+  for (const Litmus& test : table) {
+    INFO(test.name << "\n" << test.body);
+    CHECK((rules.find("| " + test.name + " | " + test.verdict + " |") != std::string::npos));  // a row of docs/ordering.md
+    for (uint64_t seed = 0; seed <= kSeeds; ++seed) {
+      const Outcome outcome = watch(test, seed);
+      INFO("seed " << seed << ": " << outcome.verdict << "\n" << outcome.report);
+      if (seed == 0) CHECK(outcome.verdict == test.verdict);
+      else CHECK((outcome.verdict == "clean") == (test.verdict == "clean"));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("litmus: threads") { check_all(thread_litmus()); }
+TEST_CASE("litmus: proxies") { check_all(proxy_litmus()); }
+TEST_CASE("litmus: mbarriers") { check_all(mbarrier_litmus()); }
+TEST_CASE("litmus: tensor memory") { check_all(tcgen05_litmus()); }
+
+TEST_CASE("a verdict says whether it rests on the axiom") {
+  const auto axiom = [](const std::string& name) {
+    for (const Litmus& test : tcgen05_litmus()) {
+      if (test.name == name) return watch(test, 0).axiom;
+    }
+    FAIL("no litmus program " << name);
+    return false;
+  };
+  CHECK_FALSE(axiom("mma after mma: the same accumulator"));
+  CHECK(axiom("mma after mma: another accumulator"));
+  CHECK(axiom("mma after mma: another thread, ordered"));
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads' accesses to shared and global memory: words and parts of words, the memory order of atomics and fences, what
+// the bulk engine writes to and reads from global memory, and CTAs that talk to each other.
+#include "../core/shared_memory.h"
+#include "checker.h"
+
+namespace fa4::sim::check {
+
+namespace {
+// Atomic locations of shared and of global memory, in one table.
+uint64_t shared_location(uint32_t address) { return address / 4; }
+uint64_t global_location(uint64_t address) { return 1ull << 62 | address / 4; }
+}  // namespace
+
+void Checker::remember(std::vector<Access>& readers, const Access& access) {
+  for (Access& reader : readers) {
+    if (reader.agent != access.agent || reader.index != access.index) continue;
+    reader = access;
+    return;
+  }
+  readers.push_back(access);
+}
+
+// Words have a cell; where somebody accesses less than one, each byte gets its own from then on.
+void Checker::shared_cells(const Actor& who, const Access& access, uint32_t address, uint32_t bytes, bool write, Sense sense) {
+  const auto cells = [&](Cell* from, size_t count, Readers& more, uint32_t first) {
+    if (write) write_cells(from, count, more, first, who, access, sense, Tensor::no);
+    else read_cells(from, count, more, first, who, access, sense, Tensor::no);
+  };
+  if (bytes_of_word_.empty() && address % 4 == 0 && bytes % 4 == 0) {
+    cells(&shared_[address / 4], bytes / 4, shared_readers_, address / 4);
+    return;
+  }
+  const uint32_t end = address + bytes;
+  for (uint32_t at = address; at < end;) {
+    const uint32_t word = at / 4, stop = std::min(end, 4 * word + 4);
+    auto split = bytes_of_word_.find(word);
+    if (split == bytes_of_word_.end() && stop - at == 4) {
+      cells(&shared_[word], 1, shared_readers_, word);
+    } else {
+      if (split == bytes_of_word_.end()) {
+        split = bytes_of_word_.try_emplace(word).first;
+        split->second.fill(shared_[word]);
+        if (const auto readers = shared_readers_.find(word); readers != shared_readers_.end()) {
+          for (uint32_t b = 0; b < 4; ++b) byte_readers_[4 * word + b] = readers->second;
+        }
+      }
+      for (uint32_t b = at; b < stop; ++b) cells(&split->second[b % 4], 1, byte_readers_, b);
+    }
+    at = stop;
+  }
+}
+
+void Checker::shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes, bool write) {
+  const Actor who = actor(w, lane);
+  const Access access{Agent::lane, op->order, uint16_t(who.lane), who.warp->now, op_index(op), 0};
+  shared_cells(who, access, address, bytes, write, Sense::thread);
+  order_access(w, op, lane, shared_location(address), write, false);
+}
+
+void Checker::global_cells(const Actor& who, const Access& access, uint64_t address, uint32_t bytes, bool write, Sense sense) {
+  const uint64_t end = address + bytes;
+  for (uint64_t at = address; at < end;) {
+    const uint64_t word = at / 4, stop = std::min(end, 4 * word + 4);
+    const auto cell = [&](Cell& c, Readers& more, uint64_t key) {
+      if (write) write_cells(&c, 1, more, key, who, access, sense, Tensor::no);
+      else read_cells(&c, 1, more, key, who, access, sense, Tensor::no);
+    };
+    auto split = global_parts_.find(word);
+    if (split == global_parts_.end() && stop - at == 4) {
+      cell(global_[word], global_readers_, word);
+    } else {
+      if (split == global_parts_.end()) {
+        split = global_parts_.try_emplace(word).first;
+        split->second.fill(global_[word]);
+        if (const auto readers = global_readers_.find(word); readers != global_readers_.end()) {
+          for (uint32_t b = 0; b < 4; ++b) global_byte_readers_[4 * word + b] = readers->second;
+        }
+      }
+      for (uint64_t b = at; b < stop; ++b) cell(split->second[b % 4], global_byte_readers_, b);
+    }
+    at = stop;
+  }
+}
+
+void Checker::global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) {
+  const Actor who = actor(w, lane);
+  const Access access{Agent::lane, op->order, uint16_t(who.lane), who.warp->now, op_index(op), 0};
+  memory_at_ = address;
+  global_cells(who, access, address, bytes, write, Sense::thread);
+  against_stored_rows(who, access, address, address + bytes, write);
+  const bool communicates = cta_->launch->code->communicates;
+  if (write) {
+    generic_begin_ = std::min(generic_begin_, address);
+    generic_end_ = std::max(generic_end_, address + bytes);
+    if (!communicates) global_writes_.push_back({cta_->launch->serial, address, address + bytes, cta_->id, op_index(op), uint16_t(w.index)});
+  }
+  if (communicates) between_ctas(w, op, who, address, bytes, write);
+  order_access(w, op, lane, global_location(address), write, true);
+}
+
+// ---- what the bulk engine does to global memory --------------------------------------------------------------------------
+
+// Calls f(first byte, end) for the rows of global memory that a box covers.
+template <class F>
+void Checker::each_box_row(const Event& event, F f) const {
+  const TensorMap& map = cta_->maps[event.slot];
+  const int64_t element = map.element_bytes();
+  int64_t begin[5] = {}, end[5] = {};
+  for (uint32_t d = 0; d < map.rank; ++d) {
+    begin[d] = std::max<int64_t>(0, event.coordinates[d]);
+    end[d] = std::min<int64_t>(int64_t(map.extents[d]), int64_t(event.coordinates[d]) + map.box[d]);
+    if (begin[d] >= end[d]) return;
+  }
+  int64_t at[5];
+  std::copy(begin, begin + 5, at);
+  for (;;) {
+    uint64_t address = map.address + uint64_t(begin[0] * element);
+    for (uint32_t d = 1; d < map.rank; ++d) address += uint64_t(at[d]) * map.strides[d];
+    f(address, address + uint64_t((end[0] - begin[0]) * element));
+    uint32_t d = 1;
+    while (d < map.rank && ++at[d] == end[d]) at[d] = begin[d], ++d;
+    if (d >= map.rank) return;
+  }
+}
+
+// Two bulk stores of one CTA to the same rows are ordered by the completion of the first, as for any other access.
+void Checker::log_box(const Event& event, const Actor& who, const Access& access) {
+  each_box_row(event, [&](uint64_t begin, uint64_t end) {
+    if (!cta_->launch->code->communicates) {
+      global_writes_.push_back({cta_->launch->serial, begin, end, cta_->id, op_index(event.op), event.warp});
+    }
+    memory_at_ = begin;
+    against_stored_rows(who, access, begin, end, true);
+    if (begin < generic_end_ && end > generic_begin_) {
+      for (uint64_t at = begin; at < end; at += 4) {
+        const auto cell = global_.find(at / 4);
+        if (cell == global_.end()) continue;
+        memory_at_ = at;
+        write_cells(&cell->second, 1, global_readers_, at / 4, who, access, Sense::async_global, Tensor::no);
+      }
+    }
+    stored_rows_[begin] = {end, access};
+    stored_begin_ = std::min(stored_begin_, begin);
+    stored_end_ = std::max(stored_end_, end);
+  });
+}
+
+// What a bulk load reads: rows that bulk stores or threads of this CTA wrote before.
+void Checker::read_box(const Event& event, const Actor& who, const Access& access) {
+  const auto row = [&](uint64_t begin, uint64_t end) {
+    memory_at_ = begin;
+    against_stored_rows(who, access, begin, end, false);
+    if (begin >= generic_end_ || end <= generic_begin_) return;
+    for (uint64_t at = begin; at < end; at += 4) {
+      const auto cell = global_.find(at / 4);
+      if (cell == global_.end() || cell->second.write.agent == Agent::nobody) continue;
+      memory_at_ = at;
+      check(who, cell->second.write, access, nullptr, true, false, Sense::async_global, Tensor::no);
+    }
+  };
+  if (stored_begin_ >= stored_end_ && generic_begin_ >= generic_end_) return;
+  if (event.kind == Event::Kind::bulk_load) row(event.global, event.global + event.bytes);
+  else each_box_row(event, row);
+}
+
+void Checker::against_stored_rows(const Actor& who, const Access& access, uint64_t begin, uint64_t end, bool write) {
+  if (begin >= stored_end_ || end <= stored_begin_) return;
+  auto row = stored_rows_.lower_bound(begin);
+  while (row != stored_rows_.begin() && std::prev(row)->second.end > begin) --row;
+  for (; row != stored_rows_.end() && row->first < end; ++row) {
+    if (row->second.end > begin) check(who, row->second.access, access, nullptr, true, write, Sense::thread, Tensor::no);
+  }
+}
+
+// ---- atomics and fences --------------------------------------------------------------------------------------------------
+
+// Everything that a thread with this clock knows of lanes of any CTA, for lanes of other CTAs.
+ForeignClocks Checker::everything_known(const Clock& clock) const {
+  ForeignClocks known = clock.foreign;
+  join(known[cta_->id], std::vector<Time>(clock.plain.begin() + kFirstLane, clock.plain.end()));
+  return known;
+}
+
+// What a lane's newest releasing fence covers becomes known to whom reads what it writes now.
+void Checker::publish_fenced(uint32_t lane, Clock& into) {
+  const auto fenced = fenced_.find(lane);
+  if (fenced == fenced_.end()) return;
+  into.join_all(*fenced->second.clock);
+  Time& own = into.plain[kFirstLane + lane];
+  own = std::max(own, fenced->second.time);
+}
+
+// What a strong write that releases nothing passes on: what the thread's fence covers, and, of tcgen05 operations, what
+// its tcgen05.fence::before_thread_sync covers.
+void Checker::publish_relaxed(const Warp& w, int lane, Clock& into) {
+  const Actor who = actor(w, lane);
+  join_tensor(w, *who.group, 1u << lane, into.tensor);
+  publish_fenced(who.lane, into);
+}
+
+// A strong read that acquires nothing: known after the next fence; of tcgen05 operations, after the next
+// tcgen05.fence::after_thread_sync.
+void Checker::learn_relaxed(const Warp& w, int lane, const Clock& from) {
+  each_group(warps_[w.index], 1u << lane, [&](Group& g) { join(g.tensor_seen, from.tensor); });
+  seen_.try_emplace(w.index * kLanes + uint32_t(lane), Seen{Clock(lanes_), false}).first->second.clock.join_all(from);
+}
+
+// A strong write that follows a release (or is one) and a strong read that precedes an acquire (or is one) synchronise
+// when the read takes its value from the write, or from an atomic operation in between (PTX ISA 8.8, release and acquire
+// patterns). A weak write ends what could be learnt at the location.
+void Checker::order_access(const Warp& w, const Op* op, int lane, uint64_t location, bool write, bool global) {
+  const uint8_t order = op->order;
+  const bool beyond = global && cta_->launch->code->communicates;
+  const uint32_t thread = w.index * kLanes + uint32_t(lane);
+  if (!(order & kStrong)) {
+    if (!write) return;
+    locations_.erase(location);
+    if (beyond) grid_.publish(location, true, {});
+    return;
+  }
+  if (!write) {
+    if (order & kReduction) return;  // no acquire pattern (PTX ISA 8.11.1)
+    const auto found = locations_.find(location);
+    if (found != locations_.end()) {
+      if (order & kAcquire) acquire(w, 1u << lane, found->second);
+      else learn_relaxed(w, lane, found->second);
+    }
+    const ForeignClocks* published = beyond && (order & kBeyondCta) ? grid_.published(location) : nullptr;
+    if (!published) return;
+    Clock foreign(lanes_);
+    foreign.foreign = *published;
+    if (const auto own = foreign.foreign.find(cta_->id); own != foreign.foreign.end()) {
+      std::copy(own->second.begin(), own->second.end(), foreign.plain.begin() + kFirstLane);
+      foreign.foreign.erase(own);
+    }
+    if (order & kAcquire) {
+      acquire(w, 1u << lane, foreign);
+    } else {
+      Seen& seen = seen_.try_emplace(thread, Seen{Clock(lanes_), false}).first->second;
+      seen.clock.join_all(foreign);
+      seen.beyond_cta = true;
+    }
+    return;
+  }
+  const bool atomic = order & kAtomic;
+  Clock released(lanes_);
+  bool to_others = false;
+  if (order & kRelease) {
+    release(w, op, 1u << lane, released);
+    to_others = order & kBeyondCta;
+  } else {
+    publish_relaxed(w, lane, released);
+    const auto fenced = fenced_.find(thread);
+    to_others = fenced != fenced_.end() && (order & kBeyondCta) && fenced->second.beyond_cta;
+  }
+  Clock& at = locations_.try_emplace(location, Clock(lanes_)).first->second;
+  if (!atomic) at.reset();
+  at.join_all(released);
+  if (beyond) grid_.publish(location, !atomic, to_others ? everything_known(released) : ForeignClocks{});
+}
+
+void Checker::memory_fence(const Warp& w, const Op* op, Mask lanes) {
+  if (op->order & kAcquire) {
+    for (Mask m = lanes; m; m &= m - 1) {
+      const auto seen = seen_.find(w.index * kLanes + uint32_t(first_lane(m)));
+      if (seen == seen_.end()) continue;
+      Seen known = std::move(seen->second);
+      seen_.erase(seen);
+      // A fence of the CTA's scope makes nothing of other CTAs known.
+      if (known.beyond_cta && !(op->order & kBeyondCta)) known.clock.foreign.clear();
+      acquire(w, m & (0u - m), known.clock);
+    }
+  }
+  if (!(op->order & kRelease)) return;
+  WarpState& s = warps_[w.index];
+  each_group(s, lanes, [&](Group& g) {
+    const auto clock = std::make_shared<const Clock>(g.clock);
+    for (Mask m = lanes & g.lanes; m; m &= m - 1) {
+      fenced_[w.index * kLanes + uint32_t(first_lane(m))] = {clock, s.now, (op->order & kBeyondCta) != 0};
+    }
+  });
+  s.releases.push_back({s.now, op_index(op)});
+  ++s.now;
+}
+
+void Checker::between_ctas(const Warp& w, const Op* op, const Actor& who, uint64_t address, uint32_t bytes, bool write) {
+  const Grid::Access now{cta_->id, who.lane, who.warp->now, op_index(op), op->order, w.index};
+  for (uint64_t word = address / 4; word < (address + bytes + 3) / 4; ++word) {
+    grid_.access(word, now, write, who.group->clock.foreign, [&](const Grid::Access& before, bool before_wrote) {
+      if (again(FindingKind::race, before.op, now.op)) return;
+      const Op* ops = cta_->launch->code->ops.data();
+      Finding f = new_finding(FindingKind::race, before.op, now.op);
+      f.cycle = w.time;
+      memory_at_ = word * 4;
+      f.memory = memory_name(nullptr);
+      f.first = "CTA " + std::to_string(before.cta) + ", " + role_name(*cta_, before.warp) + ", lane " + std::to_string(before.lane % kLanes) +
+                (before_wrote ? ": write at " : ": read at ") + place(*cta_, ops + before.op);
+      f.second = "CTA " + std::to_string(now.cta) + ", " + role_name(*cta_, w.index) + ", lane " + std::to_string(now.lane % kLanes) +
+                 (write ? ": write at " : ": read at ") + place(*cta_, op);
+      f.last_sync = "no release whose scope reaches beyond the CTA leads from the first to the second";
+      f.chain = std::string(before_wrote ? "write" : "read") + ", fence.acq_rel.gpu and a relaxed atomic, or a release.gpu | acquire.gpu of the same location, then " + (write ? "write" : "read");
+      findings_.push_back(std::move(f));
+    });
+  }
+}
+
+// ---- mbarriers as objects in memory --------------------------------------------------------------------------------------
+
+// Threads use a barrier concurrently, but not while it is made or ended.
+void Checker::used(const Warp& w, const Op* op, Mask lanes, Barrier& b) {
+  for (Mask m = lanes; m; m &= m - 1) {
+    Barrier::Use& use = b.uses[w.index * kLanes + uint32_t(first_lane(m))];
+    use.time = warps_[w.index].now;
+    use.op = op_index(op);
+  }
+}
+
+void Checker::require_unused(const Actor& who, const Access& now, Barrier& b) {
+  for (uint32_t lane = 0; lane < lanes_; ++lane) {
+    const Barrier::Use& use = b.uses[lane];
+    if (use.time == 0 || lane == who.lane || who.group->clock.plain[kFirstLane + lane] >= use.time) continue;
+    const Access before{Agent::lane, 0, uint16_t(lane), use.time, use.op, 0};
+    report(FindingKind::barrier_reuse, false, who, before, now, &shared_[b.address / 4], false, true);
+    return;
+  }
+}
+
+// A wait names its phase by parity alone, which is good for the current phase and the one before. A lane that has waited
+// for one phase after the other and comes when two more have completed passes a wait that was meant for an older one.
+void Checker::note_phase(const Warp& w, const Op* op, Mask lanes, Barrier& b) {
+  const MBarrier* live = mbarrier_in(*cta_, b.address, 8);
+  if (!live) return;
+  const bool by_parity = op->mode & 2;
+  for (Mask m = lanes; m; m &= m - 1) {
+    const int lane = first_lane(m);
+    Barrier::Use& use = b.uses[w.index * kLanes + uint32_t(lane)];
+    const uint32_t value = w.rows[op->b].lane[lane];
+    const uint32_t wanted = by_parity ? use.seen : value;
+    const bool next = by_parity && (use.seen & 1) == (value & 1);  // the phase after the newest that it has seen
+    const bool missed = by_parity ? next && use.in_row >= 2 && live->phase > wanted + 2 : live->phase > value + 1;
+    if (missed) {
+      const Actor who = actor(w, lane);
+      const Access now{Agent::lane, 0, uint16_t(who.lane), who.warp->now, op_index(op), 0};
+      const Access before{Agent::lane, 0, uint16_t(who.lane), use.time, use.op, 0};
+      phases_ = {wanted, live->phase};
+      report(FindingKind::phase_skipped, by_parity, who, before, now, &shared_[b.address / 4], false, false);
+    }
+    if (live->phase == use.seen) continue;
+    use.in_row = next && live->phase == use.seen + 1 ? use.in_row + 1 : 0;
+    use.seen = live->phase;
+  }
+}
+
+void Checker::mbarrier_invalidated(const Warp& w, const Op* op, int lane, uint32_t address) {
+  Barrier* b = find_barrier(address);
+  if (!b) return;
+  require_visible_init(actor(w, lane), *b, op, false);
+  const Actor who = actor(w, lane);
+  const Access now{Agent::lane, 0, uint16_t(who.lane), who.warp->now, op_index(op), 0};
+  require_unused(who, now, *b);
+  shared_access(w, op, lane, address, 8, true);
+}
+
+}  // namespace fa4::sim::check
