@@ -70,7 +70,7 @@ namespace {
 const std::unordered_map<std::string_view, Family>& families() {
   static const auto table = [] {
     std::unordered_map<std::string_view, Family> t;
-    for (auto rows : {integer_rows, float_rows, memory_rows, control_rows, mbarrier_rows, bulk_rows, tcgen05_rows}) {
+    for (auto rows : {integer_rows, bit_rows, half_rows, float_rows, memory_rows, control_rows, mbarrier_rows, bulk_rows, tcgen05_rows}) {
       for (const FamilyRow& row : rows()) t.emplace(row.opcode, row.build);
     }
     return t;
@@ -237,6 +237,11 @@ uint16_t Builder::predicate_of(int32_t reg) {
   if (function_.registers[reg].type != Type::pred) refuse(function_.registers[reg].name + " is no predicate");
   if (predicate_index_[reg] < 0) predicate_index_[reg] = int32_t(code_.predicates++);
   return uint16_t(predicate_index_[reg]);
+}
+
+uint16_t Builder::carry_predicate() {
+  if (carry_ == 0) carry_ = scratch_predicate();
+  return carry_;
 }
 
 uint16_t Builder::scratch_predicate() { return uint16_t(code_.predicates++); }
