@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/gpu.h"
@@ -14,6 +15,7 @@ struct DriverRow {
   std::string name;
   // Makes the call and gives its CUresult.
   std::function<CUresult(support::Gpu& gpu)> call;
+  std::string_view stricter;  // why the simulated driver refuses what a real one lets pass; "" where both answer alike
   bool faults = false;  // the process cannot use the GPU any more
 };
 

@@ -217,7 +217,6 @@ void add_bulk_rows(Table& t) {
   for (uint32_t bytes : {16u, 48u, 2048u}) row("bulk_store", "cp.async.bulk global.shared::cta of " + std::to_string(bytes) + " bytes", bytes, 32, "bytes are written in order").words[2] = 12;
   row("bulk_groups", "cp.async.bulk.commit_group, wait_group", 0, 0, "groups belong to a thread and complete in order; .read waits for the sources alone");
   row("bulk_prefetch", "cp.async.bulk.prefetch.L2", 0, 0, "a prefetch changes no value");
-  row("bulk_shared_to_shared", "cp.async.bulk shared::cluster.shared::cta", 768, 64, "the block itself can be the destination");
   t.family({"bulk reductions", "9.7.9.25.4.2", ""});
   struct Reduction {
     const char* op;
@@ -235,16 +234,13 @@ void add_bulk_rows(Table& t) {
     one.inputs = {{r.values, wide ? 8u : 4u}};
     if (wide) one.elements = 1024;
   }
-  for (const auto& [op, type] : {std::pair{"add", "u32"}, {"add", "s32"}, {"add", "u64"}, {"min", "s32"}, {"max", "u32"}, {"inc", "u32"}, {"dec", "u32"}, {"and", "b32"}, {"or", "b32"}, {"xor", "b32"}}) {
-    row(std::string("shared_reduce_") + op + "_" + type, std::string("cp.reduce.async.bulk shared::cluster.shared::cta ") + op + "." + type, 1024, 0, "each element is combined with what is there");
-  }
   t.family({"asynchronous copies of threads", "9.7.9.25.3", ""});
   using Text = const char*;
   for (const auto& [entry, name, belief] : {std::tuple<Text, Text, Text>{"thread_copy_4", "cp.async.ca of 4 bytes", "complete after wait_group"}, {"thread_copy_8", "cp.async.ca of 8 bytes", "complete after wait_group"},
                                             {"thread_copy_16", "cp.async.ca of 16 bytes", "complete after wait_group"}, {"thread_copy_cg", "cp.async.cg of 16 bytes", "complete after wait_group"},
                                             {"thread_copy_partial_4", "cp.async.ca of a part of 4 bytes", "what the source does not give becomes zero"}, {"thread_copy_partial_16", "cp.async.cg of a part of 16 bytes", "what the source does not give becomes zero"},
                                             {"thread_copy_groups", "cp.async.commit_group, wait_group, wait_all", "groups complete in order"}, {"thread_copy_barrier", "cp.async.mbarrier.arrive", "the arrival is made when the thread's copies are there"}}) {
-    row(entry, name, 0, 0, belief);
+    row(entry, name, 0, 0, belief).ptx = kernel_ptx("thread_copy");
   }
 }
 

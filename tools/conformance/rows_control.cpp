@@ -30,8 +30,8 @@ void add_control_rows(Table& t) {
   add_all(t, "control", {{"call_scalar", "call with scalars", "parameters and results are carried as bits"},
                          {"call_divergent", "call by some lanes", "the lanes that call return to where they called from"},
                          {"call_vector", "call with a vector result", "a structure is returned by value"},
-                         {"call_recursive", "call of itself", "each activation has its own registers and local memory"},
                          {"call_struct", "call with structures", "structures are passed by value"}});
+  t.kernel("recursion", "call_recursive", "call of itself", "each activation has its own registers and local memory");
   t.family({"local, constant and module memory", "5.1", ""});
   add_all(t, "control", {{"local_array", "local array, dynamic index", "local memory belongs to a thread"},
                          {"local_bytes", "local bytes, dynamic index", "local memory belongs to a thread"},
@@ -68,8 +68,7 @@ void add_barrier_rows(Table& t) {
                          {"mbarrier_ring", "mbarrier ring of a producer and a consumer", "parities of a ring follow the lap"},
                          {"mbarrier_wait_forms", "mbarrier waits with orders, scopes, a time limit and a generic address", "orders and limits change no result"}});
   t.family({"registers of warpgroups", "9.7.17", ""});
-  t.needs(Needs::sm_90);
-  t.kernel("barrier", "register_budget", "setmaxnreg", "registers given away can be taken by another warpgroup").block = 256;
+  t.kernel("registers", "register_budget", "setmaxnreg", "registers given away can be taken by another warpgroup").block = 256;
 }
 
 }  // namespace fa4::conformance

@@ -222,13 +222,3 @@ ROW(mbarrier_wait_forms) {
   asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }" : "=r"(r[3]) : "l"(generic) : "memory");
   out[threadIdx.x] = r[0] | r[1] << 1 | r[2] << 2 | r[3] << 3;
 }
-ROW_OF(register_budget, 256, 1) {
-  // Two warpgroups: one gives registers away, the other takes them.
-  if (threadIdx.x < 128) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-    out[threadIdx.x] = in[threadIdx.x];
-  } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 96;");
-    out[threadIdx.x] = in[threadIdx.x] ^ 1;
-  }
-}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bulk copies without a tensor map, their groups, and the older asynchronous copies of single threads.
+// Bulk copies without a tensor map, and their groups.
 // Words: 0 bytes, 1 offset in shared memory.
 #include "common.cuh"
 
@@ -96,94 +96,4 @@ ROW(bulk_groups) {
 ROW(bulk_prefetch) {
   if (threadIdx.x == 0) asm volatile("cp.async.bulk.prefetch.L2.global [%0], 4096;" ::"l"(in) : "memory");
   out[threadIdx.x] = in[threadIdx.x];
-}
-// Shared to shared, of the own block under its cluster address.
-ROW(bulk_shared_to_shared) {
-  __shared__ alignas(8) uint64_t bar;
-  const uint32_t b = shared_address(&bar), bytes = words.word[0];
-  fill(in, 4096);
-  if (threadIdx.x == 0) mbarrier_init(b, 1);
-  proxy_fence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    mbarrier_expect_tx(b, bytes);
-    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(dynamic) + 2048),
-                 "r"(shared_address(dynamic) + words.word[1]), "r"(bytes), "r"(b)
-                 : "memory");
-  }
-  const bool landed = mbarrier_wait(b, 0);
-  for (uint32_t i = threadIdx.x; i < 1024; i += blockDim.x) out[i] = landed ? reinterpret_cast<uint32_t*>(dynamic)[i] : 0xDEAD0000;
-}
-#define SHARED_REDUCE(op, type)                                                                                                \
-  ROW(shared_reduce_##op##_##type) {                                                                                           \
-    __shared__ alignas(8) uint64_t bar;                                                                                        \
-    const uint32_t b = shared_address(&bar), bytes = words.word[0];                                                            \
-    fill(in, 4096);                                                                                                            \
-    if (threadIdx.x == 0) mbarrier_init(b, 1);                                                                                 \
-    proxy_fence();                                                                                                             \
-    __syncthreads();                                                                                                           \
-    if (threadIdx.x == 0) {                                                                                                    \
-      mbarrier_expect_tx(b, bytes);                                                                                            \
-      asm volatile("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes." #op "." #type " [%0], [%1], %2, [%3];" ::"r"( \
-                       shared_address(dynamic) + 2048),                                                                        \
-                   "r"(shared_address(dynamic)), "r"(bytes), "r"(b)                                                            \
-                   : "memory");                                                                                                \
-    }                                                                                                                          \
-    const bool landed = mbarrier_wait(b, 0);                                                                                   \
-    for (uint32_t i = threadIdx.x; i < 1024; i += blockDim.x) out[i] = landed ? reinterpret_cast<uint32_t*>(dynamic)[i] : 0xDEAD0000; \
-  }
-SHARED_REDUCE(add, u32)
-SHARED_REDUCE(add, s32)
-SHARED_REDUCE(add, u64)
-SHARED_REDUCE(min, s32)
-SHARED_REDUCE(max, u32)
-SHARED_REDUCE(inc, u32)
-SHARED_REDUCE(dec, u32)
-SHARED_REDUCE(and, b32)
-SHARED_REDUCE(or, b32)
-SHARED_REDUCE(xor, b32)
-
-// cp.async of single threads: sizes, partial sources filled with zeros, groups, and arrival on an mbarrier.
-#define THREAD_COPY(name, how, bytes, size_operand)                                                                         \
-  ROW(name) {                                                                                                               \
-    const uint32_t to = shared_address(dynamic) + threadIdx.x * 16;                                                         \
-    for (uint32_t i = 0; i < 4; ++i) reinterpret_cast<uint32_t*>(dynamic)[threadIdx.x * 4 + i] = 0xEEEE0000 + i;            \
-    asm volatile("cp.async." how ".shared.global [%0], [%1], " #bytes size_operand ";" ::"r"(to), "l"(in + threadIdx.x * 4), \
-                 "r"(threadIdx.x % (bytes + 1)), "l"(0x12F0000000000000ull)                                                 \
-                 : "memory");                                                                                               \
-    asm volatile("cp.async.commit_group;" ::: "memory");                                                                    \
-    asm volatile("cp.async.wait_group 0;" ::: "memory");                                                                    \
-    for (uint32_t i = 0; i < 4; ++i) out[threadIdx.x * 4 + i] = reinterpret_cast<uint32_t*>(dynamic)[threadIdx.x * 4 + i];   \
-  }
-THREAD_COPY(thread_copy_4, "ca", 4, "")
-THREAD_COPY(thread_copy_8, "ca", 8, "")
-THREAD_COPY(thread_copy_16, "ca", 16, "")
-THREAD_COPY(thread_copy_cg, "cg", 16, "")
-THREAD_COPY(thread_copy_partial_4, "ca", 4, ", %2")
-THREAD_COPY(thread_copy_partial_16, "cg", 16, ", %2")
-ROW(thread_copy_groups) {
-  for (uint32_t k = 0; k < 4; ++k) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(dynamic) + (k * 128 + threadIdx.x) * 4), "l"(in + (k * 128 + threadIdx.x)) : "memory");
-    asm volatile("cp.async.commit_group;" ::: "memory");
-  }
-  asm volatile("cp.async.wait_group 2;" ::: "memory");
-  __syncthreads();
-  uint32_t v = reinterpret_cast<uint32_t*>(dynamic)[127 - threadIdx.x] + reinterpret_cast<uint32_t*>(dynamic)[128 + (threadIdx.x ^ 1)];
-  asm volatile("cp.async.wait_all;" ::: "memory");
-  __syncthreads();
-  out[threadIdx.x] = v * 3 + reinterpret_cast<uint32_t*>(dynamic)[384 + (threadIdx.x ^ 9)];
-}
-ROW(thread_copy_barrier) {
-  __shared__ alignas(8) uint64_t bar[2];
-  const uint32_t b = shared_address(bar);
-  if (threadIdx.x == 0) mbarrier_init(b, 256), mbarrier_init(b + 8, 128);
-  __syncthreads();
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(dynamic) + threadIdx.x * 4), "l"(in + threadIdx.x) : "memory");
-  // The plain form adds an arrival of its own and makes it when the copies are there; .noinc counts against the init.
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(b) : "memory");
-  asm volatile("cp.async.mbarrier.arrive.shared::cta.b64 [%0];" ::"r"(b + 8) : "memory");
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(b) : "memory");
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(b + 8) : "memory");
-  const bool ok = mbarrier_wait(b, 0) && mbarrier_wait(b + 8, 0);
-  out[threadIdx.x] = ok ? reinterpret_cast<uint32_t*>(dynamic)[127 - threadIdx.x] : 0xDEAD0000;
 }

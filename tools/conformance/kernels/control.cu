@@ -64,7 +64,7 @@ ROW(lanes_in_turn) {
   if (lane == 0) turn[warp] = 0;
   __syncthreads();
   uint32_t tries = 0;
-  while (turn[warp] != lane && tries < 100000) ++tries;
+  while (turn[warp] != lane && tries < 100000000) ++tries;
   out[threadIdx.x] = turn[warp];
   __threadfence_block();
   turn[warp] = lane + 1;
@@ -91,7 +91,6 @@ ROW(spin_lock) {
 
 __device__ __noinline__ uint32_t mix(uint32_t a, uint32_t b) { return a * 31 + (b ^ a >> 7); }
 __device__ __noinline__ float4 spread(float a, const float4& b, double c) { return {a + b.w, a - b.z, a * b.y, float(c)}; }
-__device__ __noinline__ uint32_t depth(uint32_t n) { return n < 2 ? n + 1 : depth(n - 1) * 3 + depth(n - 2); }
 struct Pair { uint64_t x; uint16_t y; uint8_t z[3]; };
 __device__ __noinline__ Pair twist(Pair p, uint8_t k) { p.x = p.x * 3 + k; p.y ^= k; p.z[1] += k; return p; }
 
@@ -108,7 +107,6 @@ ROW(call_vector) {
   const float4 r = spread(a, float4{a, a * 2, a + 1, 3}, a * 0.1);
   reinterpret_cast<float4*>(out)[threadIdx.x] = r;
 }
-ROW(call_recursive) { out[threadIdx.x] = depth(in[threadIdx.x] % 9); }
 ROW(call_struct) {
   Pair p{in[threadIdx.x], uint16_t(threadIdx.x), {1, 2, 3}};
   p = twist(p, uint8_t(in[threadIdx.x + 128]));

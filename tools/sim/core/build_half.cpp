@@ -267,6 +267,8 @@ const Op* select_by_sign(Warp& w, const Op* op, Mask mask) {
 uint64_t add_floats(Type type, bool flush, uint64_t a, uint64_t b) {
   const Shape s = shape_of(type);
   const uint8_t flags = flush ? kFlush : 0;
+  if (type == Type::f64 && is_nan(b, kF64)) return b;  // not even quieted
+  if (type == Type::f64 && is_nan(a, kF64)) return a;
   if (s.pair) return arithmetic(Kind::add, flags, s, a & 0xFFFF, b & 0xFFFF, 0) | arithmetic(Kind::add, flags, s, a >> 16, b >> 16, 0) << 16;
   return arithmetic(Kind::add, flags, s, a, b, 0);
 }
