@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <stdexcept>
 
 #include "isolated.h"
 
@@ -135,7 +137,42 @@ Answer answer_of(const JobEnd& end) {
   return answer;
 }
 
+class Ask : public Worker {
+ public:
+  Ask(const std::string& library, int ordinal) : library_(library), ordinal_(ordinal) {}
+  std::string work(size_t, bool*) override {
+    int version = 0;
+    const auto devices = support::Gpu::list(library_, &version);
+    if (size_t(ordinal_) >= devices.size()) throw std::runtime_error(library_ + " offers " + std::to_string(devices.size()) + " devices");
+    const auto& d = devices[size_t(ordinal_)];
+    return d.name + "\n" + std::to_string(version) + " " + std::to_string(d.major) + " " + std::to_string(d.minor) + " " + std::to_string(devices.size());
+  }
+
+ private:
+  std::string library_;
+  int ordinal_;
+};
+
 }  // namespace
+
+DeviceText ask_device(const std::string& library, int ordinal) {
+  DeviceText device;
+  std::string failure;
+  run_isolated(1, 60, [&] { return std::make_unique<Ask>(library, ordinal); },
+               [&](size_t, const JobEnd& end) {
+                 int version = 0;
+                 const size_t line = end.result.find('\n');
+                 if (end.ended_process || line == std::string::npos) {
+                   failure = library + ": " + end.result;
+                   return;
+                 }
+                 device.name = end.result.substr(0, line);
+                 std::sscanf(end.result.c_str() + line + 1, "%d %d %d %d", &version, &device.major, &device.minor, &device.count);
+                 device.driver = "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+               });
+  if (!failure.empty()) throw std::runtime_error(failure);
+  return device;
+}
 
 void run_rows(const std::string& library, int ordinal, const std::vector<const Row*>& rows,
               const std::function<void(const Row& row, const Answer& answer)>& done) {

@@ -38,6 +38,13 @@ class Runner {
   CUmodule module_ = nullptr;
 };
 
+struct DeviceText {
+  std::string name, driver;  // "NVIDIA H200", "CUDA 13.0"
+  int major = 0, minor = 0, count = 0;
+};
+// What the library's device is, asked in a child process. Throws std::runtime_error with a sentence when there is none.
+DeviceText ask_device(const std::string& library, int ordinal);
+
 // Status of a row whose process ended before it answered.
 constexpr int kEndedProcess = -1;
 

@@ -38,6 +38,8 @@ void send(int fd, size_t job, Kind kind, const std::string& text) {
 }
 
 [[noreturn]] void child(int fd, size_t first, size_t count, const std::function<std::unique_ptr<Worker>()>& make) {
+  // What the parent does about fatal signals is not for the child.
+  for (int number : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTERM, SIGINT}) ::signal(number, SIG_DFL);
   std::unique_ptr<Worker> worker;
   try {
     worker = make();

@@ -9,7 +9,6 @@
 #include <iostream>
 
 #include "driver_rows.h"
-#include "isolated.h"
 #include "recorded.h"
 
 using namespace fa4::conformance;
@@ -33,32 +32,8 @@ int write_modules(const std::filesystem::path& folder) {
   return 0;
 }
 
-struct DeviceText {
-  std::string name, driver;
-  int major;
-};
-
-// Asked in a child too: this process must not open a GPU.
-DeviceText device_of(const std::string& library) {
-  struct Ask : Worker {
-    explicit Ask(const std::string& l) : library(l) {}
-    std::string work(size_t, bool*) override {
-      int version = 0;
-      const auto devices = fa4::support::Gpu::list(library, &version);
-      if (devices.empty()) throw std::runtime_error(library + " offers no device");
-      return devices[0].name + "\tCUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) + "\t" + std::to_string(devices[0].major);
-    }
-    std::string library;
-  };
-  std::string text;
-  run_isolated(1, 60, [&] { return std::make_unique<Ask>(library); }, [&](size_t, const JobEnd& end) { text = end.result; });
-  const size_t first = text.find('\t'), second = text.rfind('\t');
-  if (first == second) throw std::runtime_error(library + ": " + text);
-  return {text.substr(0, first), text.substr(first + 1, second - first - 1), std::stoi(text.substr(second + 1))};
-}
-
 int record(const std::string& library, const std::string& output, const std::string& outputs, const std::string& against) {
-  const DeviceText device = device_of(library);
+  const DeviceText device = ask_device(library, 0);
   Recording recording;
   recording.device = device.name;
   recording.driver = device.driver;

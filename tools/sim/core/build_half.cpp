@@ -264,11 +264,14 @@ const Op* select_by_sign(Warp& w, const Op* op, Mask mask) {
 
 }  // namespace
 
-uint64_t add_floats(Type type, bool flush, uint64_t a, uint64_t b) {
+uint64_t add_floats(Type type, bool by_memory, uint64_t a, uint64_t b) {
   const Shape s = shape_of(type);
-  const uint8_t flags = flush ? kFlush : 0;
-  if (type == Type::f64 && is_nan(b, kF64)) return b;  // not even quieted
-  if (type == Type::f64 && is_nan(a, kF64)) return a;
+  const uint8_t flags = by_memory && type == Type::f32 ? kFlush : 0;
+  if (type == Type::f64) {
+    const bool a_nan = is_nan(a, kF64), b_nan = is_nan(b, kF64);
+    if (by_memory && (a_nan || b_nan)) return b_nan ? b : a;
+    if (a_nan || b_nan) return (a_nan ? a : b) | 0x0008000000000000;
+  }
   if (s.pair) return arithmetic(Kind::add, flags, s, a & 0xFFFF, b & 0xFFFF, 0) | arithmetic(Kind::add, flags, s, a >> 16, b >> 16, 0) << 16;
   return arithmetic(Kind::add, flags, s, a, b, 0);
 }

@@ -155,7 +155,7 @@ void general_conversion(Builder& builder, Modifiers& modifiers);
 // f16 and bf16 arithmetic, and min and max of every format in every form; false for other types and opcodes.
 bool half_arithmetic(Builder& builder, Modifiers& modifiers);
 // What atomics and reductions of floating-point types do with memory.
-uint64_t add_floats(ptx::Type type, bool flush, uint64_t a, uint64_t b);
+uint64_t add_floats(ptx::Type type, bool by_memory, uint64_t a, uint64_t b);
 uint64_t extreme_of_floats(ptx::Type type, bool maximum, uint64_t a, uint64_t b);
 // setp of halves and with .ftz, operands from `first_source` on; false for other types.
 bool half_comparison(Builder& builder, ptx::Type type, Compare comparison, Combine combine, uint16_t p, uint16_t q, uint16_t third,

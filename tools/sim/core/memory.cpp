@@ -178,9 +178,8 @@ const Op* atomic(Warp& w, const Op* op, Mask mask) {
     uint64_t old = 0;
     std::memcpy(&old, at, op->size);
     const uint64_t x = lane_value(w.rows + op->b, lane, rows), y = lane_value(w.rows + op->c, lane, rows);
-    // Global memory flushes subnormal f32 numbers, shared memory keeps them.
     const bool shared = op->space == AddressSpace::shared || (op->space == AddressSpace::generic && address >= kSharedWindow && address < kSharedWindow + kWindowBytes);
-    const uint64_t next = reduced(kind, type, type == Type::f32 && !shared, old, x, y);
+    const uint64_t next = reduced(kind, type, !shared, old, x, y);
     changed |= next != old;
     std::memcpy(at, &next, op->size);
     for (uint32_t r = 0; r < rows; ++r) w.rows[op->d + r].lane[lane] = uint32_t(old >> (32 * r));

@@ -52,8 +52,8 @@ bool can_reduce(Reduction kind, Type t) {
   return false;
 }
 
-uint64_t reduced(Reduction kind, Type t, bool flush, uint64_t old, uint64_t x, uint64_t y) {
-  if (is_float(t)) return kind == Reduction::add ? add_floats(t, flush, old, x) : extreme_of_floats(t, kind == Reduction::max, old, x);
+uint64_t reduced(Reduction kind, Type t, bool by_memory, uint64_t old, uint64_t x, uint64_t y) {
+  if (is_float(t)) return kind == Reduction::add ? add_floats(t, by_memory, old, x) : extreme_of_floats(t, kind == Reduction::max, old, x);
   switch (t) {
     case Type::s32: return uint32_t(combined<int32_t>(kind, int32_t(old), int32_t(x), int32_t(y)));
     case Type::s64: return uint64_t(combined<int64_t>(kind, int64_t(old), int64_t(x), int64_t(y)));
@@ -93,7 +93,6 @@ std::string reduce_box(const TensorMap& map, const GlobalMemory& memory, std::sp
   }
   const uint32_t size = ptx::size_in_bytes(type);
   if (uint64_t(coordinates[0]) * size % 16 != 0) return "box reduction whose inner coordinate is not a multiple of 16 bytes";
-  const bool flush = type == Type::f32 && !keep_subnormals;
   uint32_t index[5] = {}, row = 0;
   for (;;) {
     uint64_t target = map.address;
@@ -111,7 +110,7 @@ std::string reduce_box(const TensorMap& map, const GlobalMemory& memory, std::sp
       uint64_t old = 0, x = 0;
       std::memcpy(&old, to, size);
       std::memcpy(&x, shared.data() + swizzled(map.swizzle, shared_address + row * map.row_pitch() + i * size), size);
-      const uint64_t next = reduced(kind, type, flush, old, x);
+      const uint64_t next = reduced(kind, type, !keep_subnormals, old, x);
       std::memcpy(to, &next, size);
     }
     ++row;
