@@ -83,8 +83,10 @@ const std::vector<uint64_t>& corners(Values values) {
     case Values::f64: return f64;
     case Values::f16: case Values::f16x2: return f16;
     case Values::bf16: case Values::bf16x2: return bf16;
+    case Values::small_f16x2: case Values::small_bf16x2: break;  // pairs of +0
   }
-  return bits;
+  static const std::vector<uint64_t> zero{0};
+  return zero;
 }
 
 // A format's random value: any bits now and then, else an exponent within `span` around `middle`.
@@ -127,6 +129,16 @@ uint64_t value_of(Values values, bool corner, uint64_t index, Random& random) {
       const Values half = values == Values::f16x2 ? Values::f16 : Values::bf16;
       const uint64_t low = single(half, corner, index), high = single(half, corner, index / list.size() + index * 7);
       return low | high << 16;
+    }
+    case Values::small_f16x2: {
+      const auto half = [&] { const uint64_t v = random.next(); return (v & 0x83FF) | (12 + (v >> 20) % 6) << 10; };
+      const uint64_t low = half();
+      return low | half() << 16;
+    }
+    case Values::small_bf16x2: {
+      const auto half = [&] { const uint64_t v = random.next(); return (v & 0x807F) | (120 + (v >> 20) % 12) << 7; };
+      const uint64_t low = half();
+      return low | half() << 16;
     }
     case Values::f32x2: {
       const uint64_t low = single(Values::f32, corner, index), high = single(Values::f32, corner, index / list.size() + index * 7);

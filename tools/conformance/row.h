@@ -12,8 +12,9 @@
 
 namespace fa4::conformance {
 
-// What the values of an operand look like: corner cases first, then seeded random ones.
-enum class Values : uint8_t { integers, shifts, bits, f32, f64, f16, bf16, f16x2, bf16x2, f32x2 };
+// What the values of an operand look like: corner cases first, then seeded random ones. Small ones are finite and near 1, for
+// sums of products.
+enum class Values : uint8_t { integers, shifts, bits, f32, f64, f16, bf16, f16x2, bf16x2, f32x2, small_f16x2, small_bf16x2 };
 
 struct Input {
   Values values;
@@ -80,6 +81,8 @@ class Table {
   Row& add(const std::string& text, std::string_view signature, std::string name = "", std::string belief = "");
   // A row whose kernel is in kernels/NAME.cu, under the entry of that name.
   Row& kernel(std::string_view file, std::string_view entry, std::string name, std::string belief);
+  // A row with a module of its own; inputs, sizes and launch are to be filled in.
+  Row& text(std::string name, std::string belief, std::string ptx);
   Row& last() { return rows_.back(); }
 
  private:

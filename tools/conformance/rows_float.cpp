@@ -44,6 +44,10 @@ void add_float_rows(Table& t) {
     t.add(std::string("testp.") + what + ".f64 %p, %a; selp.b32 %d, 1, 0, %p;", "r=d", std::string("testp.") + what + ".f64", "classes of numbers by their bits");
   }
 
+  t.family({"exponential", "9.7.3", "by a table of 64 rows with a quadratic interpolation, the same bits for every input"});
+  t.add("ex2.approx.f32", "f=f");
+  t.add("ex2.approx.ftz.f32", "f=f");
+
   t.family({"f64 arithmetic", "9.7.3", "rounded once as the modifier says; every NaN result is 0xfff8000000000000"});
   for (const char* opcode : {"add", "sub", "mul"}) {
     for (const char* round : {"", ".rn", ".rz", ".rm", ".rp"}) t.add(std::string(opcode) + round + ".f64", "d=dd");

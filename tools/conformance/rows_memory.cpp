@@ -77,6 +77,9 @@ void add_accesses(Table& t) {
     const std::string align = text.find("%w") != std::string_view::npos ? "and.b64 %w, %at, -128; " : "";
     t.add(align + what + " mov.b32 %d, %a;", "r=n", std::string(text.substr(0, text.find(' '))), "a prefetch changes no value");
   }
+  t.add("createpolicy.fractional.L2::evict_first.b64 %w, 0.5; ld.global.L2::cache_hint.b32 %d, [%at], %w;", "r=n", "createpolicy, ld.global.L2::cache_hint", "a policy changes no value");
+  t.add("createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %w; st.global.L2::cache_hint.b32 [%to], %a, %w; ld.global.b32 %d, [%to];", "r=n", "createpolicy, st.global.L2::cache_hint", "a policy changes no value");
+  t.add("nanosleep.u32 20; mov.b32 %d, %a;", "r=n", "nanosleep.u32", "changes no value");
   for (const char* what : {"membar.cta", "membar.gl", "membar.sys", "fence.acq_rel.cta", "fence.acq_rel.gpu", "fence.sc.gpu", "fence.sc.sys", "fence.acq_rel.cluster", "fence.proxy.async", "fence.proxy.async.global", "fence.proxy.async.shared::cta", "fence.proxy.alias"}) {
     t.add(std::string("st.global.b32 [%to], %a; ") + what + "; ld.global.b32 %d, [%to];", "r=n", what, "a fence changes no value");
   }

@@ -62,6 +62,8 @@ void add_warp_rows(Table& t) {
     t.add(zero + "setp.lt.s32 %p, %c, 0; @!%p " + op, letters, std::string("@!p ") + op);
   }
   t.add("setp.lt.s32 %p, %b, 0; mov.b32 %d, 7; @%p bra SKIP; mov.b32 %d, %a; SKIP: add.u32 %d, %d, 1;", "r=nn", "bra under a guard", "lanes part and meet again");
+  t.add("setp.lt.s32 %p, %b, 0; mov.b32 %d, %a; @%p exit;", "r=nn", "exit under a guard", "the lanes that exit store nothing, the others go on");
+  t.add("setp.lt.s32 %p, %b, 0; mov.b32 %d, %a; @!%p ret;", "r=nn", "ret under a guard", "the lanes that return store nothing, the others go on");
   t.add("setp.lt.s32 %p, %b, 0; mov.b32 %d, %a; @%p st.global.b32 [%to], %d; @!%p mov.b32 %d, 1; @%p ld.global.b32 %d, [%to];", "r=nn", "st and ld under a guard", "only the lanes of the guard store");
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support_table.h"
 
+#include <cctype>
 #include <map>
+#include <set>
 
 namespace fa4::conformance {
 
@@ -35,7 +37,39 @@ std::string_view known_difference(const Row& row) {
   return {};
 }
 
-std::string support_table(const Recording& recording, const std::vector<Standing>& standings) {
+namespace {
+
+// The base opcodes in the modules of all rows.
+std::set<std::string> tested_opcodes() {
+  std::set<std::string> found;
+  const std::string* last = nullptr;
+  for (const Row& row : all_rows()) {
+    if (last && *last == row.ptx) continue;
+    last = &row.ptx;
+    std::string word;
+    bool statement = true;  // at the start of a statement, after a guard at most
+    for (char c : row.ptx) {
+      const bool part = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '%' || c == '@' || c == '!' || c == '$' || c == '.' || c == ':';
+      if (part) {
+        word += c;
+        continue;
+      }
+      if (!word.empty() && statement) {
+        if (word[0] != '@' && word.back() != ':') {
+          found.insert(word.substr(0, word.find('.')));
+          statement = false;
+        }
+      }
+      word.clear();
+      if (c == ';' || c == '{' || c == '}' || c == '\n') statement = true;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string support_table(const Recording& recording, const std::vector<Standing>& standings, const std::vector<std::string_view>& opcodes) {
   struct Counts {
     size_t rows = 0, equal = 0, different = 0, refused = 0, documents = 0;
     std::string_view section;
@@ -75,6 +109,13 @@ std::string support_table(const Recording& recording, const std::vector<Standing
     const std::string_view reason = known_difference(rows[i]);
     text += "- " + rows[i].name + ": " + (reason.empty() ? "**not explained**" : std::string(reason)) + "\n";
   }
+  const std::set<std::string> tested = tested_opcodes();
+  std::string known, untested;
+  for (std::string_view opcode : opcodes) {
+    known += (known.empty() ? "`" : ", `") + std::string(opcode) + "`";
+    if (!tested.contains(std::string(opcode))) untested += (untested.empty() ? "`" : ", `") + std::string(opcode) + "`";
+  }
+  text += "\n## Opcodes\n\nKnown: " + known + ".\n\nKnown, but in no row: " + (untested.empty() ? "none" : untested) + ".\n";
   text += "\n## What is refused at load\n\nA program that uses one of these is refused with the line and its text. Everything else that is not in the table is refused too.\n\n";
   for (const Refusal& r : refusals()) text += "- " + std::string(r.form) + ": " + std::string(r.reason) + "\n";
   return text;

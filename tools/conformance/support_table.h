@@ -25,7 +25,7 @@ std::string_view known_difference(const Row& row);
 // What the simulated GPU does with a row.
 enum class Standing { equal, different, refused, documents_only };
 
-// `standings` in the order of all_rows().
-std::string support_table(const Recording& recording, const std::vector<Standing>& standings);
+// `standings` in the order of all_rows(); `opcodes`: what the simulator knows.
+std::string support_table(const Recording& recording, const std::vector<Standing>& standings, const std::vector<std::string_view>& opcodes);
 
 }  // namespace fa4::conformance

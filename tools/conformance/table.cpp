@@ -90,21 +90,26 @@ Row& Table::add(const std::string& text, std::string_view signature, std::string
   return rows_.back();
 }
 
-Row& Table::kernel(std::string_view file, std::string_view entry, std::string name, std::string belief) {
+Row& Table::text(std::string name, std::string belief, std::string ptx) {
   Row row;
   row.name = std::move(name);
   row.family = family_.name;
   row.section = family_.section;
   row.belief = std::move(belief);
   row.needs = needs_;
-  row.ptx = kernel_ptx(file);
-  row.entry = entry;
+  row.ptx = std::move(ptx);
   row.inputs = {{Values::bits, 4}};
   row.elements = 1024;
   row.output_elements = 1024;
   row.output_element_bytes = 4;
   rows_.push_back(std::move(row));
   return rows_.back();
+}
+
+Row& Table::kernel(std::string_view file, std::string_view entry, std::string name, std::string belief) {
+  Row& row = text(std::move(name), std::move(belief), kernel_ptx(file));
+  row.entry = entry;
+  return row;
 }
 
 std::string module_for(const Row& row, int major, int minor) {

@@ -78,6 +78,18 @@ const std::unordered_map<std::string_view, Family>& families() {
   return table;
 }
 
+}  // namespace
+
+std::vector<std::string_view> known_opcodes() {
+  std::vector<std::string_view> list;
+  for (const auto& [opcode, build] : families()) list.push_back(opcode);
+  list.push_back("call");  // replaced before the families see it
+  std::sort(list.begin(), list.end());
+  return list;
+}
+
+namespace {
+
 constexpr uint64_t align_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
 }  // namespace

@@ -168,6 +168,8 @@ bool multiply_add_high_any(Builder& builder, ptx::Type type);
 bool permutation_mode(Builder& builder, Modifiers& modifiers);
 // mov from %clock, %clock64 or %globaltimer, which change while the warp runs; false for other special registers.
 bool read_clock(Builder& builder, const ptx::Operand& operand, uint32_t rows);
+// The opcodes that have a family, sorted.
+std::vector<std::string_view> known_opcodes();
 std::vector<FamilyRow> integer_rows();    // integer, logic, shifts, selection, predicates
 std::vector<FamilyRow> bit_rows();        // integer instructions of rarer use
 std::vector<FamilyRow> half_rows();       // testp, copysign, slct
