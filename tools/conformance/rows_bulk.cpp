@@ -105,6 +105,7 @@ std::vector<Shape> shapes() {
   }
   for (uint32_t type : {u8, u16, u32, s32, u64, s64, f16, f32, f64, bf16, f32_ftz, tf32, tf32_ftz}) list.push_back({type, {64, 32}, {32, 8}, {48, 28}});
   for (uint32_t type : {f16, f32, f64, bf16, f32_ftz, tf32, tf32_ftz}) list.push_back({type, {64, 32}, {32, 8}, {48, 28}, 0, {}, 0, 1});
+  for (uint32_t type : {tf32, tf32_ftz}) list.push_back({type, {64, 32}, {64, 16}, {0, 0}});  // over the corner values, ties among them
   // element strides
   for (const std::vector<uint32_t>& strides : {std::vector<uint32_t>{1, 2}, {1, 3}, {1, 8}, {2, 1}, {3, 2}}) {
     list.push_back({f16, {100, 64}, {32, 24}, {8, 4}, 0, strides});
@@ -134,7 +135,9 @@ void add_tensor_rows(Table& t) {
   const std::string load_belief = "the box lies dense in shared memory, xor-swizzled by absolute address; outside the tensor it is zero or NaN; the full box's bytes complete";
   for (const Shape& s : shapes()) {
     const std::string entry = "load_" + std::to_string(s.extents.size()) + "d";
-    describe(t.kernel("tensor", entry, "cp.async.bulk.tensor." + std::to_string(s.extents.size()) + "d load " + text_of(s), load_belief), s, false);
+    Row& row = t.kernel("tensor", entry, "cp.async.bulk.tensor." + std::to_string(s.extents.size()) + "d load " + text_of(s), load_belief);
+    describe(row, s, false);
+    if (s.type == tf32 || s.type == tf32_ftz) row.inputs = {{Values::f32, 4}};
   }
   for (uint32_t rank = 1; rank <= 5; ++rank) {
     Shape s{f16, {}, {}, {}};

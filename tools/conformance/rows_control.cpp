@@ -22,7 +22,7 @@ void add_control_rows(Table& t) {
   add_all(t, "control", {{"nested_branches", "nested branches and a loop", "lanes that part meet again before the shuffle"},
                          {"uneven_loops", "loops of uneven length", "every lane runs its own number of turns"},
                          {"early_return", "lanes that return early", "the other lanes go on"},
-                         {"switch_table", "brx.idx", "each lane jumps to its own label"},
+                         {"switch_table", "a switch of many cases", "each lane takes its own case"},
                          {"lanes_in_turn", "lanes that wait for each other", "a lane that spins does not block the lane that it waits for"},
                          {"spin_lock", "a lock among the lanes of a warp", "every lane gets the lock in the end"},
                          {"block_reduction", "a reduction over a block", "shuffles and a barrier add up in the order of the program"}});

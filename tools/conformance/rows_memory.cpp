@@ -77,6 +77,7 @@ void add_accesses(Table& t) {
     const std::string align = text.find("%w") != std::string_view::npos ? "and.b64 %w, %at, -128; " : "";
     t.add(align + what + " mov.b32 %d, %a;", "r=n", std::string(text.substr(0, text.find(' '))), "a prefetch changes no value");
   }
+  t.add("ldu.global.b32 %d, [%at];", "r=n", "ldu.global.b32");
   t.add("createpolicy.fractional.L2::evict_first.b64 %w, 0.5; ld.global.L2::cache_hint.b32 %d, [%at], %w;", "r=n", "createpolicy, ld.global.L2::cache_hint", "a policy changes no value");
   t.add("createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %w; st.global.L2::cache_hint.b32 [%to], %a, %w; ld.global.b32 %d, [%to];", "r=n", "createpolicy, st.global.L2::cache_hint", "a policy changes no value");
   t.add("nanosleep.u32 20; mov.b32 %d, %a;", "r=n", "nanosleep.u32", "changes no value");

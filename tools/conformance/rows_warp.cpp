@@ -62,6 +62,8 @@ void add_warp_rows(Table& t) {
     t.add(zero + "setp.lt.s32 %p, %c, 0; @!%p " + op, letters, std::string("@!p ") + op);
   }
   t.add("setp.lt.s32 %p, %b, 0; mov.b32 %d, 7; @%p bra SKIP; mov.b32 %d, %a; SKIP: add.u32 %d, %d, 1;", "r=nn", "bra under a guard", "lanes part and meet again");
+  t.add("and.b32 %t, %b, 3; LIST: .branchtargets L0, L1, L2, L3; brx.idx %t, LIST; L0: add.u32 %d, %a, 1; bra MEET; L1: xor.b32 %d, %a, 77; bra MEET; L2: not.b32 %d, %a; bra MEET; L3: mul.lo.u32 %d, %a, 3; MEET: add.u32 %d, %d, %t;", "r=nn", "brx.idx", "each lane jumps to its own label");
+  t.add("and.b32 %t, %b, 3; setp.lt.s32 %p, %c, 0; mov.b32 %d, 9; LIST: .branchtargets L0, L1, L0, L1; @%p brx.idx %t, LIST; mov.b32 %d, 5; bra MEET; L0: add.u32 %d, %a, 1; bra MEET; L1: xor.b32 %d, %a, 77; MEET: add.u32 %d, %d, %t;", "r=nnn", "brx.idx under a guard", "the other lanes go on behind it");
   t.add("setp.lt.s32 %p, %b, 0; mov.b32 %d, %a; @%p exit;", "r=nn", "exit under a guard", "the lanes that exit store nothing, the others go on");
   t.add("setp.lt.s32 %p, %b, 0; mov.b32 %d, %a; @!%p ret;", "r=nn", "ret under a guard", "the lanes that return store nothing, the others go on");
   t.add("setp.lt.s32 %p, %b, 0; mov.b32 %d, %a; @%p st.global.b32 [%to], %d; @!%p mov.b32 %d, 1; @%p ld.global.b32 %d, [%to];", "r=nn", "st and ld under a guard", "only the lanes of the guard store");
