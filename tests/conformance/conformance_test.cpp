@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conformance rows on the simulated GPU against the recorded answers of a real one, the driver's answers to bad arguments,
-// what is refused at load, and the table of support, which must say what is the case.
+// The conformance rows on the simulated GPU against the recorded answers of a real one, the driver's answers
+// to bad arguments, what is refused at load, and the table of support, which must say what is the case.
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -57,7 +57,9 @@ TEST_CASE("rows are equal to the recorded answers, or listed with their reason",
     const bool listed = !known_difference(rows[i]).empty();
     if (differs == listed) continue;
     ++wrong;
-    UNSCOPED_INFO(rows[i].name << (listed ? ": listed as different, but it is equal" : ": " + o.difference) << "\n  believed: " << rows[i].belief << " (PTX ISA " << rows[i].section << ")");
+    UNSCOPED_INFO(rows[i].name << (listed ? ": listed as different, but it is equal" : ": " + o.difference)
+                               << "\n  believed: " << rows[i].belief << " (PTX ISA " << rows[i].section
+                               << ")");
   }
   CHECK(wrong == 0);
 }
@@ -90,8 +92,10 @@ TEST_CASE("the driver's answers to bad arguments are the recorded ones", "[calls
     const auto recorded = recorded_h200().calls.find(row.name);
     INFO(row.name);
     REQUIRE(recorded != recorded_h200().calls.end());
-    if (row.stricter.empty()) CHECK(result == recorded->second);
-    else CHECK(result != recorded->second);
+    if (row.stricter.empty())
+      CHECK(result == recorded->second);
+    else
+      CHECK(result != recorded->second);
   });
 }
 
@@ -100,7 +104,8 @@ TEST_CASE("what is listed as refused is refused, with the line", "[refusals]") {
     std::string work(size_t job, bool*) override {
       const Refusal& r = refusals()[job];
       const std::string text = std::string(".version 9.0\n.target ") + "sm_100a" +
-                               "\n.address_size 64\n.visible .entry k()\n{\n  .reg .b16 %h;\n  .reg .b32 %r, %f;\n  .reg .b64 %d;\n  .reg .b128 %q;\n  " +
+                               "\n.address_size 64\n.visible .entry k()\n{\n  .reg .b16 %h;\n  .reg .b32 %r, "
+                               "%f;\n  .reg .b64 %d;\n  .reg .b128 %q;\n  " +
                                std::string(r.ptx) + "\n  ret;\n}\n";
       CUmodule module = nullptr;
       const CUresult result = gpu.driver().cuModuleLoadData(&module, text.c_str());
@@ -108,13 +113,14 @@ TEST_CASE("what is listed as refused is refused, with the line", "[refusals]") {
     }
     fa4::support::Gpu gpu{FA4SIM_LIBRARY, 0};
   };
-  run_isolated(refusals().size(), 60, [] { return std::make_unique<Loader>(); },
-               [](size_t job, const JobEnd& end) {
-                 if (refusals()[job].ptx.empty()) return;
-                 INFO(refusals()[job].ptx << " -> " << end.result);
-                 CHECK(end.result.starts_with("218 "));
-                 CHECK(end.result.find("line 10") != std::string::npos);
-               });
+  run_isolated(
+      refusals().size(), 60, [] { return std::make_unique<Loader>(); },
+      [](size_t job, const JobEnd& end) {
+        if (refusals()[job].ptx.empty()) return;
+        INFO(refusals()[job].ptx << " -> " << end.result);
+        CHECK(end.result.starts_with("218 "));
+        CHECK(end.result.find("line 10") != std::string::npos);
+      });
 }
 
 TEST_CASE("the table of support is current", "[table]") {
@@ -139,8 +145,9 @@ TEST_CASE("a process that ends takes its job with it, and the others go on", "[i
   };
   std::vector<std::string> results;
   const auto run = [&](size_t count) {
-    run_isolated(count, 60, [] { return std::make_unique<Fragile>(); },
-                 [&](size_t, const JobEnd& end) { results.push_back(end.ended_process ? "ended" : end.result); });
+    run_isolated(
+        count, 60, [] { return std::make_unique<Fragile>(); },
+        [&](size_t, const JobEnd& end) { results.push_back(end.ended_process ? "ended" : end.result); });
   };
   run(4);
   CHECK((results == std::vector<std::string>{"0", "10", "ended", "30"}));

@@ -18,14 +18,18 @@ std::string module_of(Gpu& gpu, const std::string& body) {
   return ".version 8.6\n.target " + target_of(gpu) + "\n.address_size 64\n" + body;
 }
 const char* const kStore =
-    ".visible .entry store(.param .u64 out) .maxntid 128, 1, 1 { .reg .b64 %a; ld.param.u64 %a, [out]; st.global.u32 [%a], 1; ret; }\n"
+    ".visible .entry store(.param .u64 out) .maxntid 128, 1, 1 { .reg .b64 %a; ld.param.u64 %a, [out]; "
+    "st.global.u32 [%a], 1; ret; }\n"
     ".visible .entry sum(.param .u32 a, .param .u64 out) { ret; }\n"
-    ".visible .entry none() { ret; }\n.visible .global .align 4 .u32 variable = 3;\n.visible .global .align 8 .b8 bytes[24];\n";
+    ".visible .entry none() { ret; }\n.visible .global .align 4 .u32 variable = 3;\n.visible .global .align "
+    "8 .b8 bytes[24];\n";
 
 // A loaded module for the span of a call.
 class Loaded {
  public:
-  Loaded(Gpu& gpu, const std::string& body) : gpu_(gpu) { status = gpu.driver().cuModuleLoadData(&module, module_of(gpu, body).c_str()); }
+  Loaded(Gpu& gpu, const std::string& body) : gpu_(gpu) {
+    status = gpu.driver().cuModuleLoadData(&module, module_of(gpu, body).c_str());
+  }
   ~Loaded() {
     if (module) gpu_.driver().cuModuleUnload(module);
   }
@@ -47,11 +51,15 @@ struct Shape {
 
 CUresult launch(Gpu& gpu, const char* entry, const Shape& s, void** params) {
   Loaded m(gpu, kStore);
-  const CUresult r = gpu.driver().cuLaunchKernel(m.function(entry), s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1], s.block[2], s.shared, nullptr, params, nullptr);
+  const CUresult r =
+      gpu.driver().cuLaunchKernel(m.function(entry), s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1],
+                                  s.block[2], s.shared, nullptr, params, nullptr);
   if (r != CUDA_SUCCESS) return r;
   return gpu.driver().cuCtxSynchronize();
 }
-CUresult launch_shape(Gpu& gpu, const Shape& s) { return launch(gpu, "none", s, nullptr); }
+CUresult launch_shape(Gpu& gpu, const Shape& s) {
+  return launch(gpu, "none", s, nullptr);
+}
 
 CUresult load_text(Gpu& gpu, const std::string& text) {
   CUmodule module = nullptr;
@@ -62,7 +70,10 @@ CUresult load_text(Gpu& gpu, const std::string& text) {
 
 // A kernel of one thread with (out), run to its end.
 CUresult run(Gpu& gpu, const std::string& body, uint64_t argument_offset = 0) {
-  Loaded m(gpu, ".visible .entry k(.param .u64 out)\n.maxntid 32, 1, 1\n{ .reg .b64 %a, %b; .reg .b32 %r, %s; .reg .pred %p; ld.param.u64 %a, [out];\n" + body + "\nret; }\n");
+  Loaded m(gpu,
+           ".visible .entry k(.param .u64 out)\n.maxntid 32, 1, 1\n{ .reg .b64 %a, %b; .reg .b32 %r, %s; "
+           ".reg .pred %p; ld.param.u64 %a, [out];\n" +
+               body + "\nret; }\n");
   if (m.status != CUDA_SUCCESS) return m.status;
   CUdeviceptr memory = 0;
   gpu.driver().cuMemAlloc(&memory, 1024);
@@ -91,15 +102,19 @@ struct Encode {
 
 std::vector<DriverRow> make() {
   std::vector<DriverRow> rows;
-  const auto add = [&](std::string name, std::function<CUresult(Gpu&)> call, bool faults = false) { rows.push_back({std::move(name), std::move(call), {}, faults}); };
+  const auto add = [&](std::string name, std::function<CUresult(Gpu&)> call, bool faults = false) {
+    rows.push_back({std::move(name), std::move(call), {}, faults});
+  };
   const auto encode = [&](const char* name, void (*change)(Encode&)) {
     add(std::string("cuTensorMapEncodeTiled: ") + name, [change](Gpu& gpu) {
       Encode e;
       change(e);
-      return gpu.driver().cuTensorMapEncodeTiled(e.null_map ? nullptr : reinterpret_cast<CUtensorMap*>(e.storage + e.at), CUtensorMapDataType(e.type), e.rank,
-                                                 reinterpret_cast<void*>(e.address), e.no_extents ? nullptr : e.extents, e.no_strides ? nullptr : e.strides,
-                                                 e.no_box ? nullptr : e.box, e.no_element_strides ? nullptr : e.element_strides, CUtensorMapInterleave(e.interleave),
-                                                 CUtensorMapSwizzle(e.swizzle), CUtensorMapL2promotion(e.l2), CUtensorMapFloatOOBfill(e.fill));
+      return gpu.driver().cuTensorMapEncodeTiled(
+          e.null_map ? nullptr : reinterpret_cast<CUtensorMap*>(e.storage + e.at),
+          CUtensorMapDataType(e.type), e.rank, reinterpret_cast<void*>(e.address),
+          e.no_extents ? nullptr : e.extents, e.no_strides ? nullptr : e.strides, e.no_box ? nullptr : e.box,
+          e.no_element_strides ? nullptr : e.element_strides, CUtensorMapInterleave(e.interleave),
+          CUtensorMapSwizzle(e.swizzle), CUtensorMapL2promotion(e.l2), CUtensorMapFloatOOBfill(e.fill));
     });
   };
   using E = Encode;
@@ -129,7 +144,8 @@ std::vector<DriverRow> make() {
   encode("stride 2^40 - 16", [](E& e) { e.strides[1] = (1ull << 40) - 16; });
   encode("stride 2^40", [](E& e) { e.strides[1] = 1ull << 40; });
   encode("negative stride", [](E& e) { e.strides[1] = -256ull; });
-  encode("negative stride of a dimension of extent 1", [](E& e) { e.extents[2] = 1, e.strides[1] = -256ull; });
+  encode("negative stride of a dimension of extent 1",
+         [](E& e) { e.extents[2] = 1, e.strides[1] = -256ull; });
   encode("odd stride of a dimension of extent 1", [](E& e) { e.extents[2] = 1, e.strides[1] = 7; });
   encode("odd stride beyond the rank", [](E& e) { e.strides[2] = 7; });
   encode("box 0", [](E& e) { e.box[1] = 0; });
@@ -152,7 +168,8 @@ std::vector<DriverRow> make() {
   encode("interleave 16B, rank 2", [](E& e) { e.interleave = 1, e.rank = 2; });
   encode("interleave 32B, swizzle 32B", [](E& e) { e.interleave = 2, e.swizzle = 1; });
   encode("interleave 32B, swizzle 128B", [](E& e) { e.interleave = 2; });
-  encode("interleave 32B, address aligned to 16", [](E& e) { e.interleave = 2, e.swizzle = 1, e.address = 0x1010; });
+  encode("interleave 32B, address aligned to 16",
+         [](E& e) { e.interleave = 2, e.swizzle = 1, e.address = 0x1010; });
   encode("interleave 32B, stride of 16 n", [](E& e) { e.interleave = 2, e.swizzle = 1, e.strides[0] = 272; });
   encode("swizzle 7", [](E& e) { e.swizzle = 7; });
   encode("L2 promotion 256B", [](E& e) { e.l2 = 3; });
@@ -163,16 +180,30 @@ std::vector<DriverRow> make() {
 
   // launches
   add("cuLaunchKernel: a kernel without parameters", [](Gpu& g) { return launch_shape(g, {}); });
-  add("cuLaunchKernel: null function", [](Gpu& g) { return g.driver().cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr); });
+  add("cuLaunchKernel: null function", [](Gpu& g) {
+    return g.driver().cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
+  });
   add("cuLaunchKernel: grid of 0", [](Gpu& g) { return launch_shape(g, {{0, 1, 1}, {1, 1, 1}, 0}); });
-  add("cuLaunchKernel: grid y of 65536", [](Gpu& g) { return launch_shape(g, {{1, 65536, 1}, {1, 1, 1}, 0}); });
-  add("cuLaunchKernel: grid y of 65535", [](Gpu& g) { return launch_shape(g, {{1, 65535, 1}, {1, 1, 1}, 0}); });
-  add("cuLaunchKernel: grid x of 2^31", [](Gpu& g) { return launch_shape(g, {{1u << 31, 1, 1}, {1, 1, 1}, 0}); });
+  add("cuLaunchKernel: grid y of 65536", [](Gpu& g) {
+    return launch_shape(g, {{1, 65536, 1}, {1, 1, 1}, 0});
+  });
+  add("cuLaunchKernel: grid y of 65535", [](Gpu& g) {
+    return launch_shape(g, {{1, 65535, 1}, {1, 1, 1}, 0});
+  });
+  add("cuLaunchKernel: grid x of 2^31", [](Gpu& g) {
+    return launch_shape(g, {{1u << 31, 1, 1}, {1, 1, 1}, 0});
+  });
   add("cuLaunchKernel: block of 0", [](Gpu& g) { return launch_shape(g, {{1, 1, 1}, {1, 0, 1}, 0}); });
-  add("cuLaunchKernel: block of 1025 threads", [](Gpu& g) { return launch_shape(g, {{1, 1, 1}, {1025, 1, 1}, 0}); });
-  add("cuLaunchKernel: block of 33 x 32 threads", [](Gpu& g) { return launch_shape(g, {{1, 1, 1}, {33, 32, 1}, 0}); });
+  add("cuLaunchKernel: block of 1025 threads", [](Gpu& g) {
+    return launch_shape(g, {{1, 1, 1}, {1025, 1, 1}, 0});
+  });
+  add("cuLaunchKernel: block of 33 x 32 threads", [](Gpu& g) {
+    return launch_shape(g, {{1, 1, 1}, {33, 32, 1}, 0});
+  });
   add("cuLaunchKernel: block z of 65", [](Gpu& g) { return launch_shape(g, {{1, 1, 1}, {1, 1, 65}, 0}); });
-  add("cuLaunchKernel: block of 1024 threads", [](Gpu& g) { return launch_shape(g, {{1, 1, 1}, {1024, 1, 1}, 0}); });
+  add("cuLaunchKernel: block of 1024 threads", [](Gpu& g) {
+    return launch_shape(g, {{1, 1, 1}, {1024, 1, 1}, 0});
+  });
   add("cuLaunchKernel: more threads than .maxntid", [](Gpu& g) {
     CUdeviceptr memory = 0;
     g.driver().cuMemAlloc(&memory, 64);
@@ -181,8 +212,12 @@ std::vector<DriverRow> make() {
     g.driver().cuMemFree(memory);
     return r;
   });
-  add("cuLaunchKernel: 48 KiB of dynamic shared memory", [](Gpu& g) { return launch_shape(g, {{1, 1, 1}, {1, 1, 1}, 49152}); });
-  add("cuLaunchKernel: 48 KiB and 1 byte of dynamic shared memory", [](Gpu& g) { return launch_shape(g, {{1, 1, 1}, {1, 1, 1}, 49153}); });
+  add("cuLaunchKernel: 48 KiB of dynamic shared memory", [](Gpu& g) {
+    return launch_shape(g, {{1, 1, 1}, {1, 1, 1}, 49152});
+  });
+  add("cuLaunchKernel: 48 KiB and 1 byte of dynamic shared memory", [](Gpu& g) {
+    return launch_shape(g, {{1, 1, 1}, {1, 1, 1}, 49153});
+  });
   add("cuLaunchKernel: parameters missing", [](Gpu& g) { return launch(g, "store", {}, nullptr); });
   add("cuLaunchKernel: parameters and extra", [](Gpu& g) {
     Loaded m(g, kStore);
@@ -194,14 +229,16 @@ std::vector<DriverRow> make() {
     Loaded m(g, kStore);
     uint64_t buffer[4] = {};
     size_t size = 4;
-    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
     return g.driver().cuLaunchKernel(m.function("sum"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra);
   });
   rows.back().stricter = "the kernel would read parameters that nobody gave";
   for (const auto& [name, value] : {std::pair{"232448", 232448}, {"232449", 232449}, {"-1", -1}, {"0", 0}}) {
     add(std::string("cuFuncSetAttribute: dynamic shared memory of ") + name, [value = value](Gpu& g) {
       Loaded m(g, kStore);
-      return g.driver().cuFuncSetAttribute(m.function("none"), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, value);
+      return g.driver().cuFuncSetAttribute(m.function("none"),
+                                           CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, value);
     });
   }
   add("cuFuncSetAttribute: an attribute that cannot be set", [](Gpu& g) {
@@ -227,19 +264,37 @@ std::vector<DriverRow> make() {
     CUmodule m;
     return g.driver().cuModuleLoadData(&m, nullptr);
   });
-  add("cuModuleLoadData: null result", [](Gpu& g) { return g.driver().cuModuleLoadData(nullptr, module_of(g, kStore).c_str()); });
+  add("cuModuleLoadData: null result",
+      [](Gpu& g) { return g.driver().cuModuleLoadData(nullptr, module_of(g, kStore).c_str()); });
   add("cuModuleLoadData: empty text", [](Gpu& g) { return load_text(g, ""); });
   add("cuModuleLoadData: text that is no PTX", [](Gpu& g) { return load_text(g, "this is not PTX"); });
-  add("cuModuleLoadData: a syntax error", [](Gpu& g) { return load_text(g, module_of(g, ".visible .entry k() { add.u32 ; ret; }\n")); });
-  add("cuModuleLoadData: an unknown instruction", [](Gpu& g) { return load_text(g, module_of(g, ".visible .entry k() { .reg .b32 %r; frobnicate.u32 %r, %r; ret; }\n")); });
-  add("cuModuleLoadData: an undeclared register", [](Gpu& g) { return load_text(g, module_of(g, ".visible .entry k() { add.u32 %r1, %r2, 3; ret; }\n")); });
-  add("cuModuleLoadData: a newer PTX version", [](Gpu& g) { return load_text(g, ".version 99.0\n.target " + target_of(g) + "\n.address_size 64\n.visible .entry k() { ret; }\n"); });
-  add("cuModuleLoadData: an older target", [](Gpu& g) { return load_text(g, ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"); });
-  add("cuModuleLoadData: a newer target", [](Gpu& g) { return load_text(g, ".version 8.8\n.target sm_120\n.address_size 64\n.visible .entry k() { ret; }\n"); });
-  add("cuModuleLoadData: another chip's own target", [](Gpu& g) {
-    return load_text(g, std::string(".version 8.8\n.target ") + (g.properties().major == 9 ? "sm_100a" : "sm_90a") + "\n.address_size 64\n.visible .entry k() { ret; }\n");
+  add("cuModuleLoadData: a syntax error",
+      [](Gpu& g) { return load_text(g, module_of(g, ".visible .entry k() { add.u32 ; ret; }\n")); });
+  add("cuModuleLoadData: an unknown instruction", [](Gpu& g) {
+    return load_text(g, module_of(g, ".visible .entry k() { .reg .b32 %r; frobnicate.u32 %r, %r; ret; }\n"));
   });
-  add("cuModuleLoadData: an unresolved function", [](Gpu& g) { return load_text(g, module_of(g, ".extern .func missing();\n.visible .entry k() { call missing; ret; }\n")); });
+  add("cuModuleLoadData: an undeclared register", [](Gpu& g) {
+    return load_text(g, module_of(g, ".visible .entry k() { add.u32 %r1, %r2, 3; ret; }\n"));
+  });
+  add("cuModuleLoadData: a newer PTX version", [](Gpu& g) {
+    return load_text(
+        g, ".version 99.0\n.target " + target_of(g) + "\n.address_size 64\n.visible .entry k() { ret; }\n");
+  });
+  add("cuModuleLoadData: an older target", [](Gpu& g) {
+    return load_text(g, ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n");
+  });
+  add("cuModuleLoadData: a newer target", [](Gpu& g) {
+    return load_text(g, ".version 8.8\n.target sm_120\n.address_size 64\n.visible .entry k() { ret; }\n");
+  });
+  add("cuModuleLoadData: another chip's own target", [](Gpu& g) {
+    return load_text(g, std::string(".version 8.8\n.target ") +
+                            (g.properties().major == 9 ? "sm_100a" : "sm_90a") +
+                            "\n.address_size 64\n.visible .entry k() { ret; }\n");
+  });
+  add("cuModuleLoadData: an unresolved function", [](Gpu& g) {
+    return load_text(g,
+                     module_of(g, ".extern .func missing();\n.visible .entry k() { call missing; ret; }\n"));
+  });
 
   // look-ups
   add("cuModuleGetFunction: unknown name", [](Gpu& g) {
@@ -385,24 +440,61 @@ std::vector<DriverRow> make() {
   });
 
   // faults of kernels
-  add("kernel: store to null", [](Gpu& g) { return run(g, "mov.b64 %b, 0; st.global.u32 [%b], 1;"); }, true);
-  add("kernel: load far outside", [](Gpu& g) { return run(g, "mov.b64 %b, 0x7f0000000000; ld.global.u32 %r, [%b]; st.global.u32 [%a], %r;"); }, true);
-  add("kernel: misaligned store", [](Gpu& g) { return run(g, "st.global.u32 [%a+2], 1;"); }, true);
-  add("kernel: misaligned vector load", [](Gpu& g) { return run(g, ".reg .b32 %x, %y, %z, %w; ld.global.v4.u32 {%x, %y, %z, %w}, [%a+8]; st.global.v4.u32 [%a], {%w, %x, %y, %z};"); }, true);
-  add("kernel: shared store out of range", [](Gpu& g) { return run(g, ".shared .align 4 .b8 s[16]; mov.u32 %r, s; add.u32 %r, %r, 0x40000; st.shared.u32 [%r], 1;"); }, true);
-  add("kernel: misaligned shared store", [](Gpu& g) { return run(g, ".shared .align 4 .b8 s[16]; st.shared.u32 [s+2], 1;"); }, true);
-  add("kernel: trap", [](Gpu& g) { return run(g, "trap;"); }, true);
-  add("kernel: mbarrier at an odd address", [](Gpu& g) { return run(g, ".shared .align 8 .b8 s[16]; mov.u32 %r, s; add.u32 %r, %r, 4; mbarrier.init.shared::cta.b64 [%r], 1;"); }, true);
-  add("kernel: misaligned atomic", [](Gpu& g) { return run(g, "atom.global.add.u32 %r, [%a+1], 1;"); }, true);
-  add("kernel: use of the context after a fault", [](Gpu& g) {
-    run(g, "trap;");
-    CUdeviceptr p = 0;
-    return g.driver().cuMemAlloc(&p, 16);
-  }, true);
-  add("kernel: launch after a fault", [](Gpu& g) {
-    run(g, "st.global.u32 [%a+2], 1;");
-    return g.driver().cuCtxSynchronize();
-  }, true);
+  add(
+      "kernel: store to null", [](Gpu& g) { return run(g, "mov.b64 %b, 0; st.global.u32 [%b], 1;"); }, true);
+  add(
+      "kernel: load far outside",
+      [](Gpu& g) {
+        return run(g, "mov.b64 %b, 0x7f0000000000; ld.global.u32 %r, [%b]; st.global.u32 [%a], %r;");
+      },
+      true);
+  add(
+      "kernel: misaligned store", [](Gpu& g) { return run(g, "st.global.u32 [%a+2], 1;"); }, true);
+  add(
+      "kernel: misaligned vector load",
+      [](Gpu& g) {
+        return run(g,
+                   ".reg .b32 %x, %y, %z, %w; ld.global.v4.u32 {%x, %y, %z, %w}, [%a+8]; st.global.v4.u32 "
+                   "[%a], {%w, %x, %y, %z};");
+      },
+      true);
+  add(
+      "kernel: shared store out of range",
+      [](Gpu& g) {
+        return run(
+            g, ".shared .align 4 .b8 s[16]; mov.u32 %r, s; add.u32 %r, %r, 0x40000; st.shared.u32 [%r], 1;");
+      },
+      true);
+  add(
+      "kernel: misaligned shared store",
+      [](Gpu& g) { return run(g, ".shared .align 4 .b8 s[16]; st.shared.u32 [s+2], 1;"); }, true);
+  add(
+      "kernel: trap", [](Gpu& g) { return run(g, "trap;"); }, true);
+  add(
+      "kernel: mbarrier at an odd address",
+      [](Gpu& g) {
+        return run(g,
+                   ".shared .align 8 .b8 s[16]; mov.u32 %r, s; add.u32 %r, %r, 4; "
+                   "mbarrier.init.shared::cta.b64 [%r], 1;");
+      },
+      true);
+  add(
+      "kernel: misaligned atomic", [](Gpu& g) { return run(g, "atom.global.add.u32 %r, [%a+1], 1;"); }, true);
+  add(
+      "kernel: use of the context after a fault",
+      [](Gpu& g) {
+        run(g, "trap;");
+        CUdeviceptr p = 0;
+        return g.driver().cuMemAlloc(&p, 16);
+      },
+      true);
+  add(
+      "kernel: launch after a fault",
+      [](Gpu& g) {
+        run(g, "st.global.u32 [%a+2], 1;");
+        return g.driver().cuCtxSynchronize();
+      },
+      true);
   return rows;
 }
 
@@ -430,10 +522,14 @@ class DriverWorker : public Worker {
 
 }  // namespace
 
-void run_driver_rows(const std::string& library, int ordinal, const std::function<void(const DriverRow& row, int result)>& done) {
+void run_driver_rows(const std::string& library, int ordinal,
+                     const std::function<void(const DriverRow& row, int result)>& done) {
   constexpr int kSeconds = 60;
-  run_isolated(driver_rows().size(), kSeconds, [&] { return std::make_unique<DriverWorker>(library, ordinal); },
-               [&](size_t job, const JobEnd& end) { done(driver_rows()[job], end.ended_process ? kEndedProcess : std::stoi(end.result)); });
+  run_isolated(
+      driver_rows().size(), kSeconds, [&] { return std::make_unique<DriverWorker>(library, ordinal); },
+      [&](size_t job, const JobEnd& end) {
+        done(driver_rows()[job], end.ended_process ? kEndedProcess : std::stoi(end.result));
+      });
 }
 
 }  // namespace fa4::conformance

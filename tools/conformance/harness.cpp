@@ -13,7 +13,8 @@ namespace {
 
 constexpr unsigned char kUntouched = 0xA5;  // the output before the kernel runs
 
-CUresult encode(const fa4::HostDriver& driver, const Row& row, CUdeviceptr input, CUdeviceptr output, CUtensorMap* map) {
+CUresult encode(const fa4::HostDriver& driver, const Row& row, CUdeviceptr input, CUdeviceptr output,
+                CUtensorMap* map) {
   const Map& m = *row.map;
   cuuint64_t extents[5], strides[4];
   cuuint32_t box[5], element_strides[5];
@@ -22,8 +23,9 @@ CUresult encode(const fa4::HostDriver& driver, const Row& row, CUdeviceptr input
   std::copy(m.box, m.box + 5, box);
   std::copy(m.element_strides, m.element_strides + 5, element_strides);
   const CUdeviceptr base = (m.over_output ? output : input) + m.offset;
-  return driver.cuTensorMapEncodeTiled(map, CUtensorMapDataType(m.type), m.rank, reinterpret_cast<void*>(base), extents, strides, box,
-                                       element_strides, CUtensorMapInterleave(m.interleave), CUtensorMapSwizzle(m.swizzle),
+  return driver.cuTensorMapEncodeTiled(map, CUtensorMapDataType(m.type), m.rank,
+                                       reinterpret_cast<void*>(base), extents, strides, box, element_strides,
+                                       CUtensorMapInterleave(m.interleave), CUtensorMapSwizzle(m.swizzle),
                                        CU_TENSOR_MAP_L2_PROMOTION_NONE, CUtensorMapFloatOOBfill(m.fill));
 }
 
@@ -37,7 +39,9 @@ std::string bits_text(const std::byte* at, uint32_t bytes) {
 
 }  // namespace
 
-Runner::~Runner() { unload(); }
+Runner::~Runner() {
+  unload();
+}
 
 void Runner::unload() {
   if (module_) gpu_.driver().cuModuleUnload(module_);
@@ -70,7 +74,9 @@ CUfunction Runner::load(const Row& row, Answer& answer) {
     loaded_ = std::move(text);
   }
   CUfunction function = nullptr;
-  if (failed(gpu_.driver().cuModuleGetFunction(&function, module_, row.entry.c_str()), "cuModuleGetFunction", answer)) return nullptr;
+  if (failed(gpu_.driver().cuModuleGetFunction(&function, module_, row.entry.c_str()), "cuModuleGetFunction",
+             answer))
+    return nullptr;
   return function;
 }
 
@@ -89,10 +95,14 @@ Answer Runner::run(const Row& row) {
   uint32_t words[kWords];
   std::copy(row.words, row.words + kWords, words);
   void* params[] = {&output_address, &input_address, words, &map};
-  if (row.map && failed(encode(driver, row, in.address(), out.address(), &map), "cuTensorMapEncodeTiled", answer)) return answer;
-  const CUresult launched = driver.cuLaunchKernel(function, row.grid, row.grid_y, row.grid_z, row.block, row.block_y, row.block_z,
-                                                  row.dynamic_shared, nullptr, params, nullptr);
-  if (failed(launched, "cuLaunchKernel", answer) || failed(driver.cuCtxSynchronize(), "cuCtxSynchronize", answer)) {
+  if (row.map &&
+      failed(encode(driver, row, in.address(), out.address(), &map), "cuTensorMapEncodeTiled", answer))
+    return answer;
+  const CUresult launched =
+      driver.cuLaunchKernel(function, row.grid, row.grid_y, row.grid_z, row.block, row.block_y, row.block_z,
+                            row.dynamic_shared, nullptr, params, nullptr);
+  if (failed(launched, "cuLaunchKernel", answer) ||
+      failed(driver.cuCtxSynchronize(), "cuCtxSynchronize", answer)) {
     answer.lost = true;
     return answer;
   }
@@ -105,7 +115,8 @@ namespace {
 
 class RowWorker : public Worker {
  public:
-  RowWorker(const std::string& library, int ordinal, const std::vector<const Row*>& rows) : gpu_(library, ordinal), runner_(gpu_), rows_(rows) {}
+  RowWorker(const std::string& library, int ordinal, const std::vector<const Row*>& rows)
+      : gpu_(library, ordinal), runner_(gpu_), rows_(rows) {}
   std::string work(size_t job, bool* broken) override {
     const Answer answer = runner_.run(*rows_[job]);
     *broken = answer.lost;
@@ -143,9 +154,11 @@ class Ask : public Worker {
   std::string work(size_t, bool*) override {
     int version = 0;
     const auto devices = support::Gpu::list(library_, &version);
-    if (size_t(ordinal_) >= devices.size()) throw std::runtime_error(library_ + " offers " + std::to_string(devices.size()) + " devices");
+    if (size_t(ordinal_) >= devices.size())
+      throw std::runtime_error(library_ + " offers " + std::to_string(devices.size()) + " devices");
     const auto& d = devices[size_t(ordinal_)];
-    return d.name + "\n" + std::to_string(version) + " " + std::to_string(d.major) + " " + std::to_string(d.minor) + " " + std::to_string(devices.size());
+    return d.name + "\n" + std::to_string(version) + " " + std::to_string(d.major) + " " +
+           std::to_string(d.minor) + " " + std::to_string(devices.size());
   }
 
  private:
@@ -158,18 +171,20 @@ class Ask : public Worker {
 DeviceText ask_device(const std::string& library, int ordinal) {
   DeviceText device;
   std::string failure;
-  run_isolated(1, 60, [&] { return std::make_unique<Ask>(library, ordinal); },
-               [&](size_t, const JobEnd& end) {
-                 int version = 0;
-                 const size_t line = end.result.find('\n');
-                 if (end.ended_process || line == std::string::npos) {
-                   failure = library + ": " + end.result;
-                   return;
-                 }
-                 device.name = end.result.substr(0, line);
-                 std::sscanf(end.result.c_str() + line + 1, "%d %d %d %d", &version, &device.major, &device.minor, &device.count);
-                 device.driver = "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-               });
+  run_isolated(
+      1, 60, [&] { return std::make_unique<Ask>(library, ordinal); },
+      [&](size_t, const JobEnd& end) {
+        int version = 0;
+        const size_t line = end.result.find('\n');
+        if (end.ended_process || line == std::string::npos) {
+          failure = library + ": " + end.result;
+          return;
+        }
+        device.name = end.result.substr(0, line);
+        std::sscanf(end.result.c_str() + line + 1, "%d %d %d %d", &version, &device.major, &device.minor,
+                    &device.count);
+        device.driver = "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+      });
   if (!failure.empty()) throw std::runtime_error(failure);
   return device;
 }
@@ -177,25 +192,34 @@ DeviceText ask_device(const std::string& library, int ordinal) {
 void run_rows(const std::string& library, int ordinal, const std::vector<const Row*>& rows,
               const std::function<void(const Row& row, const Answer& answer)>& done) {
   constexpr int kSeconds = 60;
-  run_isolated(rows.size(), kSeconds, [&] { return std::make_unique<RowWorker>(library, ordinal, rows); },
-               [&](size_t job, const JobEnd& end) { done(*rows[job], answer_of(end)); });
+  run_isolated(
+      rows.size(), kSeconds, [&] { return std::make_unique<RowWorker>(library, ordinal, rows); },
+      [&](size_t job, const JobEnd& end) { done(*rows[job], answer_of(end)); });
 }
 
-std::string difference(const Row& row, const Answer& expected, const Answer& got, const char* expected_name, const char* got_name) {
+std::string difference(const Row& row, const Answer& expected, const Answer& got, const char* expected_name,
+                       const char* got_name) {
   if (expected.status != got.status) {
-    const auto text = [](const Answer& a) { return a.status == 0 ? std::string("runs") : "fails with " + std::to_string(a.status) + " (" + a.failure + ")"; };
+    const auto text = [](const Answer& a) {
+      return a.status == 0 ? std::string("runs")
+                           : "fails with " + std::to_string(a.status) + " (" + a.failure + ")";
+    };
     return std::string(expected_name) + " " + text(expected) + ", " + got_name + " " + text(got);
   }
   if (expected.output == got.output) return {};
   const uint32_t bytes = row.output_element_bytes;
   uint32_t first = 0, count = 0;
   for (uint32_t e = 0; e < row.output_elements; ++e) {
-    if (std::memcmp(expected.output.data() + size_t(e) * bytes, got.output.data() + size_t(e) * bytes, bytes) == 0) continue;
+    if (std::memcmp(expected.output.data() + size_t(e) * bytes, got.output.data() + size_t(e) * bytes,
+                    bytes) == 0)
+      continue;
     if (count++ == 0) first = e;
   }
-  return std::to_string(count) + " of " + std::to_string(row.output_elements) + " elements differ, first element " + std::to_string(first) + " (" +
-         describe_inputs(row, input_of(row), first) + "): " + expected_name + " " + bits_text(expected.output.data() + size_t(first) * bytes, bytes) + ", " +
-         got_name + " " + bits_text(got.output.data() + size_t(first) * bytes, bytes);
+  return std::to_string(count) + " of " + std::to_string(row.output_elements) +
+         " elements differ, first element " + std::to_string(first) + " (" +
+         describe_inputs(row, input_of(row), first) + "): " + expected_name + " " +
+         bits_text(expected.output.data() + size_t(first) * bytes, bytes) + ", " + got_name + " " +
+         bits_text(got.output.data() + size_t(first) * bytes, bytes);
 }
 
 }  // namespace fa4::conformance

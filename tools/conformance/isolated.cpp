@@ -37,7 +37,8 @@ void send(int fd, size_t job, Kind kind, const std::string& text) {
   write_all(fd, text.data(), text.size());
 }
 
-[[noreturn]] void child(int fd, size_t first, size_t count, const std::function<std::unique_ptr<Worker>()>& make) {
+[[noreturn]] void child(int fd, size_t first, size_t count,
+                        const std::function<std::unique_ptr<Worker>()>& make) {
   // What the parent does about fatal signals is not for the child.
   for (int number : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTERM, SIGINT}) ::signal(number, SIG_DFL);
   std::unique_ptr<Worker> worker;
@@ -79,7 +80,9 @@ bool read_all(int fd, void* data, size_t bytes, int seconds, bool* too_late) {
 }
 
 std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) return std::string("the process ended by signal ") + std::to_string(WTERMSIG(status)) + ", " + strsignal(WTERMSIG(status));
+  if (WIFSIGNALED(status))
+    return std::string("the process ended by signal ") + std::to_string(WTERMSIG(status)) + ", " +
+           strsignal(WTERMSIG(status));
   return "the process ended with status " + std::to_string(WEXITSTATUS(status));
 }
 
@@ -119,7 +122,8 @@ void run_isolated(size_t count, int seconds, const std::function<std::unique_ptr
     }
     if (!failure.empty()) throw std::runtime_error(failure);
     if (next < count && !finished) {
-      done(next++, {true, too_late ? "no answer within " + std::to_string(seconds) + " s" : how_it_ended(status)});
+      done(next++,
+           {true, too_late ? "no answer within " + std::to_string(seconds) + " s" : how_it_ended(status)});
     }
   }
 }

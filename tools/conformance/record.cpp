@@ -23,7 +23,8 @@ int write_modules(const std::filesystem::path& folder) {
   for (const Row& row : all_rows()) {
     const int major = row.needs == Needs::blackwell ? 10 : 9;
     std::string text = module_for(row, major, 0);
-    if (text != last) std::ofstream(folder / (std::to_string(number) + ".ptx")) << "// " << row.name << "\n" << text;
+    if (text != last)
+      std::ofstream(folder / (std::to_string(number) + ".ptx")) << "// " << row.name << "\n" << text;
     names << number << '\t' << row.name << '\n';
     last = std::move(text);
     ++number;
@@ -32,7 +33,8 @@ int write_modules(const std::filesystem::path& folder) {
   return 0;
 }
 
-int record(const std::string& library, const std::string& output, const std::string& outputs, const std::string& against) {
+int record(const std::string& library, const std::string& output, const std::string& outputs,
+           const std::string& against) {
   const DeviceText device = ask_device(library, 0);
   Recording recording;
   recording.device = device.name;
@@ -52,7 +54,8 @@ int record(const std::string& library, const std::string& output, const std::str
     return folder + "/" + name;
   };
   run_rows(library, 0, rows, [&](const Row& row, const Answer& answer) {
-    if (answer.status != 0) std::cout << "row " << row.name << ": " << answer.status << " " << answer.failure << std::endl;
+    if (answer.status != 0)
+      std::cout << "row " << row.name << ": " << answer.status << " " << answer.failure << std::endl;
     recording.rows.emplace(row.name, record_of(answer));
     if (!outputs.empty() && answer.status == 0) {
       std::ofstream file(file_of(outputs, row), std::ios::binary);
@@ -62,7 +65,8 @@ int record(const std::string& library, const std::string& output, const std::str
       std::ifstream file(file_of(against, row), std::ios::binary);
       const std::string bytes{std::istreambuf_iterator<char>(file), {}};
       Answer expected;
-      expected.output.assign(reinterpret_cast<const std::byte*>(bytes.data()), reinterpret_cast<const std::byte*>(bytes.data()) + bytes.size());
+      expected.output.assign(reinterpret_cast<const std::byte*>(bytes.data()),
+                             reinterpret_cast<const std::byte*>(bytes.data()) + bytes.size());
       if (expected.output.size() != answer.output.size()) return;
       const std::string text = difference(row, expected, answer, "expected", "got");
       if (!text.empty()) std::cout << "DIFF " << row.name << ": " << text << std::endl, ++differ;
@@ -70,7 +74,8 @@ int record(const std::string& library, const std::string& output, const std::str
   });
   std::cout << recording.rows.size() << " rows, " << differ << " differ" << std::endl;
   std::ofstream(output) << text_of(recording);
-  run_driver_rows(library, 0, [&](const DriverRow& row, int result) { recording.calls.emplace(row.name, result); });
+  run_driver_rows(library, 0,
+                  [&](const DriverRow& row, int result) { recording.calls.emplace(row.name, result); });
   std::ofstream(output) << text_of(recording);
   std::cout << recording.calls.size() << " calls" << std::endl;
   return 0;
@@ -83,17 +88,22 @@ int main(int argc, char** argv) {
   int at = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--outputs" && i + 1 < argc) outputs = argv[++i];
-    else if (argument == "--against" && i + 1 < argc) against = argv[++i];
-    else if (at < 2) positional[at++] = argument;
-    else at = 3;
+    if (argument == "--outputs" && i + 1 < argc)
+      outputs = argv[++i];
+    else if (argument == "--against" && i + 1 < argc)
+      against = argv[++i];
+    else if (at < 2)
+      positional[at++] = argument;
+    else
+      at = 3;
   }
   if (at != 2) {
     std::cerr << "usage: conformance_record DRIVER_LIBRARY OUTPUT [--outputs FOLDER] [--against FOLDER]\n";
     return 2;
   }
   try {
-    return positional[0] == "ptx" ? write_modules(positional[1]) : record(positional[0], positional[1], outputs, against);
+    return positional[0] == "ptx" ? write_modules(positional[1])
+                                  : record(positional[0], positional[1], outputs, against);
   } catch (const std::exception& error) {
     std::cerr << "conformance_record: " << error.what() << '\n';
     return 1;

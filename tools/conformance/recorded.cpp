@@ -37,7 +37,8 @@ T number(std::string_view text, int base, size_t line) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
   if (error != std::errc() || end != text.data() + text.size()) {
-    throw std::runtime_error("recorded answers, line " + std::to_string(line) + ": '" + std::string(text) + "' is no number");
+    throw std::runtime_error("recorded answers, line " + std::to_string(line) + ": '" + std::string(text) +
+                             "' is no number");
   }
   return value;
 }
@@ -74,11 +75,15 @@ std::string text_of(const std::string& name, const Record& r) {
 std::string text_of(const Recording& recording) {
   std::vector<std::string> lines, calls;
   for (const auto& [name, record] : recording.rows) lines.push_back(text_of(name, record));
-  for (const auto& [name, result] : recording.calls) calls.push_back("call\t" + name + "\t" + std::to_string(result));
+  for (const auto& [name, result] : recording.calls)
+    calls.push_back("call\t" + name + "\t" + std::to_string(result));
   std::sort(lines.begin(), lines.end());
   std::sort(calls.begin(), calls.end());
-  std::string text = "# What a real GPU answers to the conformance rows: name, status, hash, hashes of 32 parts, first bytes.\n";
-  text += "device\t" + recording.device + "\ndriver\t" + recording.driver + "\ntoolkit\t" + recording.toolkit + "\ncommand\t" + recording.command + "\n";
+  std::string text =
+      "# What a real GPU answers to the conformance rows: name, status, hash, hashes of 32 parts, first "
+      "bytes.\n";
+  text += "device\t" + recording.device + "\ndriver\t" + recording.driver + "\ntoolkit\t" +
+          recording.toolkit + "\ncommand\t" + recording.command + "\n";
   for (const std::string& line : calls) text += line + "\n";
   for (const std::string& line : lines) text += "row\t" + line + "\n";
   return text;
@@ -91,20 +96,29 @@ Recording parse_recording(std::string_view text) {
     ++line_number;
     if (line.empty() || line[0] == '#') continue;
     const auto part = split(line, '\t');
-    const auto wrong = [&] { return std::runtime_error("recorded answers, line " + std::to_string(line_number) + ": '" + std::string(line.substr(0, 60)) + "' is no answer"); };
+    const auto wrong = [&] {
+      return std::runtime_error("recorded answers, line " + std::to_string(line_number) + ": '" +
+                                std::string(line.substr(0, 60)) + "' is no answer");
+    };
     if (part.size() < 2) throw wrong();
-    if (part[0] == "device") recording.device = part[1];
-    else if (part[0] == "driver") recording.driver = part[1];
-    else if (part[0] == "toolkit") recording.toolkit = part[1];
-    else if (part[0] == "command") recording.command = part[1];
-    else if (part[0] == "call" && part.size() == 3) recording.calls.emplace(part[1], number<int>(part[2], 10, line_number));
+    if (part[0] == "device")
+      recording.device = part[1];
+    else if (part[0] == "driver")
+      recording.driver = part[1];
+    else if (part[0] == "toolkit")
+      recording.toolkit = part[1];
+    else if (part[0] == "command")
+      recording.command = part[1];
+    else if (part[0] == "call" && part.size() == 3)
+      recording.calls.emplace(part[1], number<int>(part[2], 10, line_number));
     else if (part[0] == "row" && part.size() >= 3) {
       Record r;
       r.status = number<int>(part[2], 10, line_number);
       if (r.status == 0) {
         if (part.size() != 6 || part[4].size() != 4 * kParts) throw wrong();
         r.hash = number<uint64_t>(part[3], 16, line_number);
-        for (size_t p = 0; p < kParts; ++p) r.parts[p] = number<uint16_t>(part[4].substr(4 * p, 4), 16, line_number);
+        for (size_t p = 0; p < kParts; ++p)
+          r.parts[p] = number<uint16_t>(part[4].substr(4 * p, 4), 16, line_number);
         r.sample = part[5];
       }
       recording.rows.emplace(part[1], r);
@@ -120,11 +134,12 @@ const Recording& recorded_h200() {
   return recording;
 }
 
-std::string difference(const Row& row, const Record& expected, const Answer& got, std::string_view expected_name, std::string_view got_name) {
+std::string difference(const Row& row, const Record& expected, const Answer& got,
+                       std::string_view expected_name, std::string_view got_name) {
   const std::string left(expected_name), right(got_name);
   if (expected.status != got.status) {
-    return left + " ended with " + std::to_string(expected.status) + ", " + right + " with " + std::to_string(got.status) +
-           (got.failure.empty() ? "" : " (" + got.failure + ")");
+    return left + " ended with " + std::to_string(expected.status) + ", " + right + " with " +
+           std::to_string(got.status) + (got.failure.empty() ? "" : " (" + got.failure + ")");
   }
   if (got.status != 0) return {};
   const Record mine = record_of(got);
@@ -138,8 +153,12 @@ std::string difference(const Row& row, const Record& expected, const Answer& got
                std::to_string(uint64_t(row.output_elements) * (p + 1) / kParts - 1);
     }
   }
-  const std::string samples = mine.sample == expected.sample ? "" : "; first bytes " + left + " " + expected.sample + ", " + right + " " + mine.sample;
-  return "outputs differ in " + std::to_string(count) + " of 32 parts, among them elements " + parts + samples;
+  const std::string samples =
+      mine.sample == expected.sample
+          ? ""
+          : "; first bytes " + left + " " + expected.sample + ", " + right + " " + mine.sample;
+  return "outputs differ in " + std::to_string(count) + " of 32 parts, among them elements " + parts +
+         samples;
 }
 
 }  // namespace fa4::conformance

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of a real GPU, small enough to travel with the source: for each row the driver's status, a hash of the whole
-// output, hashes of its 32 parts (where does it differ?) and its first bytes.
+// Answers of a real GPU, small enough to travel with the source: for each row the driver's status, a hash of
+// the whole output, hashes of its 32 parts (where does it differ?) and its first bytes.
 #pragma once
 
 #include <string>
@@ -36,6 +36,7 @@ std::string text_of(const Recording& recording);  // rows sorted by name
 const Recording& recorded_h200();
 
 // "" when the answer is the recorded one, else what differs and where.
-std::string difference(const Row& row, const Record& expected, const Answer& got, std::string_view expected_name, std::string_view got_name);
+std::string difference(const Row& row, const Record& expected, const Answer& got,
+                       std::string_view expected_name, std::string_view got_name);
 
 }  // namespace fa4::conformance

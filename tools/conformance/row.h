@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conformance table: one small kernel for each instruction form, run on any driver with the same inputs, its output
-// compared bit for bit. A row says what is believed about the form, so that a difference names the belief that is wrong.
+// The conformance table: one small kernel for each instruction form, run on any driver with the same inputs,
+// its output compared bit for bit. A row says what is believed about the form, so that a difference names the
+// belief that is wrong.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +13,30 @@
 
 namespace fa4::conformance {
 
-// What the values of an operand look like: corner cases first, then seeded random ones. Small ones are finite and near 1, for
-// sums of products.
-enum class Values : uint8_t { integers, shifts, bits, f32, f64, f16, bf16, f16x2, bf16x2, f32x2, small_f16x2, small_bf16x2 };
+// What the values of an operand look like: corner cases first, then seeded random ones. Small ones are finite
+// and near 1, for sums of products.
+enum class Values : uint8_t {
+  integers,
+  shifts,
+  bits,
+  f32,
+  f64,
+  f16,
+  bf16,
+  f16x2,
+  bf16x2,
+  f32x2,
+  small_f16x2,
+  small_bf16x2
+};
 
 struct Input {
   Values values;
   uint32_t bytes;  // of an element
 };
 
-// The lowest device that has the form. `hopper` and `blackwell` forms exist for these chips alone (targets with an a).
+// The lowest device that has the form. `hopper` and `blackwell` forms exist for these chips alone (targets
+// with an a).
 enum class Needs : uint8_t { sm_90, hopper, blackwell };
 
 // A tiled tensor map over the row's input or output buffer, passed to the kernel as its fourth parameter.
@@ -34,7 +49,7 @@ struct Map {
   uint32_t box[5] = {1, 1, 1, 1, 1};
   uint32_t element_strides[5] = {1, 1, 1, 1, 1};
   uint32_t swizzle = 0, fill = 0, interleave = 0;  // CUtensorMapSwizzle, ...FloatOOBfill, ...Interleave
-  uint64_t offset = 0;  // bytes into the buffer
+  uint64_t offset = 0;                             // bytes into the buffer
 };
 
 constexpr uint32_t kWords = 24;  // of a kernel's third parameter
@@ -75,10 +90,11 @@ class Table {
   explicit Table(std::vector<Row>& rows) : rows_(rows) {}
   void family(const Family& family) { family_ = family; }
   void needs(Needs needs) { needs_ = needs; }
-  // `signature` is "d=abc": the kind of the result and of each source (see letters in table.cpp). `text` is an opcode
-  // or, with ';', statements on %d, %a, %b, %c that may use %p, %q (predicates), %t, %u (32 bits), %h (16), %w (64),
-  // %lane and %i, the element's index. An empty name stands for the opcode.
-  Row& add(const std::string& text, std::string_view signature, std::string name = "", std::string belief = "");
+  // `signature` is "d=abc": the kind of the result and of each source (see letters in table.cpp). `text` is
+  // an opcode or, with ';', statements on %d, %a, %b, %c that may use %p, %q (predicates), %t, %u (32 bits),
+  // %h (16), %w (64), %lane and %i, the element's index. An empty name stands for the opcode.
+  Row& add(const std::string& text, std::string_view signature, std::string name = "",
+           std::string belief = "");
   // A row whose kernel is in kernels/NAME.cu, under the entry of that name.
   Row& kernel(std::string_view file, std::string_view entry, std::string name, std::string belief);
   // A row with a module of its own; inputs, sizes and launch are to be filled in.

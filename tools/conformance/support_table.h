@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of support: families of instructions against what is known of them, from the rows, the recorded answers and the
-// simulator itself. docs/support.md is this text.
+// The table of support: families of instructions against what is known of them, from the rows, the recorded
+// answers and the simulator itself. docs/support.md is this text.
 #pragma once
 
 #include <string>
@@ -26,6 +26,7 @@ std::string_view known_difference(const Row& row);
 enum class Standing { equal, different, refused, documents_only };
 
 // `standings` in the order of all_rows(); `opcodes`: what the simulator knows.
-std::string support_table(const Recording& recording, const std::vector<Standing>& standings, const std::vector<std::string_view>& opcodes);
+std::string support_table(const Recording& recording, const std::vector<Standing>& standings,
+                          const std::vector<std::string_view>& opcodes);
 
 }  // namespace fa4::conformance

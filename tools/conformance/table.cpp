@@ -17,9 +17,10 @@ struct Letter {
   uint32_t bytes;
 };
 constexpr Letter letters[] = {
-    {'b', Values::integers, 1}, {'h', Values::integers, 2}, {'r', Values::integers, 4}, {'l', Values::integers, 8},
-    {'s', Values::shifts, 4},   {'n', Values::bits, 4},     {'m', Values::bits, 8},     {'f', Values::f32, 4},
-    {'d', Values::f64, 8},      {'x', Values::f16, 2},      {'y', Values::bf16, 2},     {'X', Values::f16x2, 4},
+    {'b', Values::integers, 1}, {'h', Values::integers, 2}, {'r', Values::integers, 4},
+    {'l', Values::integers, 8}, {'s', Values::shifts, 4},   {'n', Values::bits, 4},
+    {'m', Values::bits, 8},     {'f', Values::f32, 4},      {'d', Values::f64, 8},
+    {'x', Values::f16, 2},      {'y', Values::bf16, 2},     {'X', Values::f16x2, 4},
     {'Y', Values::bf16x2, 4},   {'F', Values::f32x2, 8}};
 
 const Letter& letter_of(char c) {
@@ -31,21 +32,27 @@ const Letter& letter_of(char c) {
 
 constexpr char kSourceNames[] = "abce";  // d is the destination
 
-std::string bits_of(uint32_t bytes) { return ".b" + std::to_string(8 * bytes); }
+std::string bits_of(uint32_t bytes) {
+  return ".b" + std::to_string(8 * bytes);
+}
 // Registers have 16 bits at least.
-std::string register_of(uint32_t bytes) { return bits_of(bytes < 2 ? 2 : bytes); }
+std::string register_of(uint32_t bytes) {
+  return bits_of(bytes < 2 ? 2 : bytes);
+}
 
-std::string module_text(Needs needs, const std::string& body, const Letter& result, const std::vector<Letter>& sources) {
-  std::string t =
-      std::string(needs == Needs::blackwell ? ".version 8.8" : ".version 8.6") +
-      "\n.target $\n.address_size 64\n"
-      ".visible .entry row(.param .u64 out, .param .u64 in)\n.maxntid 128, 1, 1\n{\n"
-      "  .reg .pred %p, %q;\n  .reg .b16 %h;\n  .reg .b32 %t, %u, %i, %lane;\n  .reg .b64 %w, %from, %to, %at;\n";
+std::string module_text(Needs needs, const std::string& body, const Letter& result,
+                        const std::vector<Letter>& sources) {
+  std::string t = std::string(needs == Needs::blackwell ? ".version 8.8" : ".version 8.6") +
+                  "\n.target $\n.address_size 64\n"
+                  ".visible .entry row(.param .u64 out, .param .u64 in)\n.maxntid 128, 1, 1\n{\n"
+                  "  .reg .pred %p, %q;\n  .reg .b16 %h;\n  .reg .b32 %t, %u, %i, %lane;\n  .reg .b64 %w, "
+                  "%from, %to, %at;\n";
   t += "  .reg " + register_of(result.bytes) + " %d;\n";
   for (size_t k = 0; k < sources.size(); ++k) {
     t += "  .reg " + register_of(sources[k].bytes) + " %" + kSourceNames[k] + ";\n";
   }
-  t += "  mov.u32 %t, %ctaid.x;\n  mov.u32 %u, %tid.x;\n  mad.lo.s32 %i, %t, 128, %u;\n  mov.u32 %lane, %laneid;\n"
+  t += "  mov.u32 %t, %ctaid.x;\n  mov.u32 %u, %tid.x;\n  mad.lo.s32 %i, %t, 128, %u;\n  mov.u32 %lane, "
+       "%laneid;\n"
        "  ld.param.u64 %from, [in];\n  ld.param.u64 %to, [out];\n";
   uint64_t offset = 0;
   for (size_t k = 0; k < sources.size(); ++k) {
@@ -122,9 +129,12 @@ std::string module_for(const Row& row, int major, int minor) {
 
 bool runs_on(const Row& row, int major) {
   switch (row.needs) {
-    case Needs::sm_90: return major >= 9;
-    case Needs::hopper: return major == 9;
-    case Needs::blackwell: return major == 10;
+    case Needs::sm_90:
+      return major >= 9;
+    case Needs::hopper:
+      return major == 9;
+    case Needs::blackwell:
+      return major == 10;
   }
   return false;
 }
@@ -133,14 +143,16 @@ const std::vector<Row>& all_rows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> list;
     Table table(list);
-    for (auto add : {add_integer_rows, add_selection_rows, add_float_rows, add_half_rows, add_conversion_rows, add_memory_rows,
-                     add_warp_rows, add_control_rows, add_barrier_rows, add_bulk_rows, add_blackwell_rows}) {
+    for (auto add : {add_integer_rows, add_selection_rows, add_float_rows, add_half_rows, add_conversion_rows,
+                     add_memory_rows, add_warp_rows, add_control_rows, add_barrier_rows, add_bulk_rows,
+                     add_blackwell_rows}) {
       table.needs(Needs::sm_90);
       add(table);
     }
     std::unordered_set<std::string_view> names;
     for (const Row& row : list) {
-      if (!names.insert(row.name).second) throw std::logic_error("two conformance rows are called " + row.name);
+      if (!names.insert(row.name).second)
+        throw std::logic_error("two conformance rows are called " + row.name);
     }
     return list;
   }();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer instructions that compiled code uses now and then: bit fields, 24-bit products, dot products, packed halves,
-// saturation, carries. Each is a function of up to four 64-bit values, applied lane by lane.
+// Integer instructions that compiled code uses now and then: bit fields, 24-bit products, dot products,
+// packed halves, saturation, carries. Each is a function of up to four 64-bit values, applied lane by lane.
 #include <bit>
 #include <limits>
 
@@ -16,7 +16,8 @@ using Field = Builder::Field;
 
 using Function = uint64_t (*)(uint64_t a, uint64_t b, uint64_t c, uint64_t e);
 
-// Op::imm: the function. Op::size: bit i, operand i has two rows; Op::count: sources; bit 7 of mode: the result has two rows.
+// Op::imm: the function. Op::size: bit i, operand i has two rows; Op::count: sources; bit 7 of mode: the
+// result has two rows.
 const Op* apply(Warp& w, const Op* op, Mask mask) {
   const auto function = reinterpret_cast<Function>(op->imm);
   const uint16_t rows[4] = {op->a, op->b, op->c, op->aux_count ? w.code->aux[op->aux] : op->a};
@@ -81,7 +82,9 @@ uint64_t sad(uint64_t a, uint64_t b, uint64_t c, uint64_t) {
   const T x = T(a), y = T(b);
   return bits(T(c + (x < y ? uint64_t(y) - uint64_t(x) : uint64_t(x) - uint64_t(y))));
 }
-int64_t low24(uint64_t x, bool is_signed) { return is_signed ? int64_t(x << 40) >> 40 : int64_t(x & 0xFFFFFF); }
+int64_t low24(uint64_t x, bool is_signed) {
+  return is_signed ? int64_t(x << 40) >> 40 : int64_t(x & 0xFFFFFF);
+}
 template <bool is_signed, bool high, bool add>
 uint64_t product24(uint64_t a, uint64_t b, uint64_t c, uint64_t) {
   const int64_t p = low24(a, is_signed) * low24(b, is_signed);
@@ -114,12 +117,15 @@ uint64_t leading_shift(uint64_t a, uint64_t, uint64_t, uint64_t) {
   return at == 0xFFFFFFFF ? at : uint64_t(width<T> - 1) - at;
 }
 template <class T>
-uint64_t is_zero(uint64_t a, uint64_t, uint64_t, uint64_t) { return T(a) == 0 ? 1 : 0; }
+uint64_t is_zero(uint64_t a, uint64_t, uint64_t, uint64_t) {
+  return T(a) == 0 ? 1 : 0;
+}
 template <bool a_signed, bool b_signed>
 uint64_t dot4(uint64_t a, uint64_t b, uint64_t c, uint64_t) {
   int64_t r = int32_t(c);
   for (int i = 0; i < 32; i += 8) {
-    const int64_t x = a_signed ? int8_t(a >> i) : int64_t(a >> i & 255), y = b_signed ? int8_t(b >> i) : int64_t(b >> i & 255);
+    const int64_t x = a_signed ? int8_t(a >> i) : int64_t(a >> i & 255),
+                  y = b_signed ? int8_t(b >> i) : int64_t(b >> i & 255);
     r += x * y;
   }
   return uint32_t(r);
@@ -129,7 +135,8 @@ uint64_t dot2(uint64_t a, uint64_t b, uint64_t c, uint64_t) {
   int64_t r = int32_t(c);
   for (int i = 0; i < 2; ++i) {
     const uint64_t half = a >> (16 * i), byte = b >> (8 * i + (high ? 16 : 0));
-    r += (a_signed ? int64_t(int16_t(half)) : int64_t(half & 0xFFFF)) * (b_signed ? int64_t(int8_t(byte)) : int64_t(byte & 255));
+    r += (a_signed ? int64_t(int16_t(half)) : int64_t(half & 0xFFFF)) *
+         (b_signed ? int64_t(int8_t(byte)) : int64_t(byte & 255));
   }
   return uint32_t(r);
 }
@@ -153,7 +160,8 @@ uint64_t extend(uint64_t a, uint64_t n, uint64_t, uint64_t) {
   const int shift = 64 - int(n);
   return uint32_t(is_signed ? uint64_t(int64_t(a << shift) >> shift) : a << shift >> shift);
 }
-// The position of the |n|-th set bit, counted from the base towards the top (n > 0) or the bottom; n = 0 tests the base.
+// The position of the |n|-th set bit, counted from the base towards the top (n > 0) or the bottom; n = 0
+// tests the base.
 uint64_t nth_set(uint64_t a, uint64_t base, uint64_t count, uint64_t) {
   const int64_t n = int32_t(count);
   if (n == INT32_MIN) return 0;  // as hardware answers
@@ -184,10 +192,12 @@ uint64_t packed(uint64_t a, uint64_t b, uint64_t, uint64_t) {
 }
 template <Packed operation>
 uint64_t rectified(uint64_t a, uint64_t b, uint64_t, uint64_t) {
-  const int32_t x = int32_t(a), y = int32_t(b), v = operation == Packed::min ? (y < x ? y : x) : (x < y ? y : x);
+  const int32_t x = int32_t(a), y = int32_t(b),
+                v = operation == Packed::min ? (y < x ? y : x) : (x < y ? y : x);
   return uint32_t(v < 0 ? 0 : v);
 }
-// prmt's modes: where the four bytes come from, by the low two bits of the selector, as four hexadecimal digits.
+// prmt's modes: where the four bytes come from, by the low two bits of the selector, as four hexadecimal
+// digits.
 template <uint32_t s0, uint32_t s1, uint32_t s2, uint32_t s3>
 uint64_t permute_mode(uint64_t a, uint64_t b, uint64_t c, uint64_t) {
   constexpr uint32_t selectors[] = {s0, s1, s2, s3};
@@ -199,7 +209,15 @@ uint64_t permute_mode(uint64_t a, uint64_t b, uint64_t c, uint64_t) {
 
 void build_sad(Builder& b, Modifiers& m) {
   const Type t = m.type();
-  emit(b, pick(b, t, {{Type::s16, sad<int16_t>}, {Type::u16, sad<uint16_t>}, {Type::s32, sad<int32_t>}, {Type::u32, sad<uint32_t>}, {Type::s64, sad<int64_t>}, {Type::u64, sad<uint64_t>}}), t, {t, t, t});
+  emit(b,
+       pick(b, t,
+            {{Type::s16, sad<int16_t>},
+             {Type::u16, sad<uint16_t>},
+             {Type::s32, sad<int32_t>},
+             {Type::u32, sad<uint32_t>},
+             {Type::s64, sad<int64_t>},
+             {Type::u64, sad<uint64_t>}}),
+       t, {t, t, t});
 }
 void build_mul24(Builder& b, Modifiers& m, bool add) {
   const bool high = m.take("hi");
@@ -207,43 +225,70 @@ void build_mul24(Builder& b, Modifiers& m, bool add) {
   const Type t = m.type();
   const bool s = t == Type::s32;
   if (!s && t != Type::u32) b.refuse("mul24 and mad24 work on .s32 and .u32");
-  if (add) emit(b, high ? (s ? product24<true, true, true> : product24<false, true, true>) : (s ? product24<true, false, true> : product24<false, false, true>), t, {t, t, t});
-  else emit(b, high ? (s ? product24<true, true, false> : product24<false, true, false>) : (s ? product24<true, false, false> : product24<false, false, false>), t, {t, t});
+  if (add)
+    emit(b,
+         high ? (s ? product24<true, true, true> : product24<false, true, true>)
+              : (s ? product24<true, false, true> : product24<false, false, true>),
+         t, {t, t, t});
+  else
+    emit(b,
+         high ? (s ? product24<true, true, false> : product24<false, true, false>)
+              : (s ? product24<true, false, false> : product24<false, false, false>),
+         t, {t, t});
 }
 void build_bfi(Builder& b, Modifiers& m) {
   const Type t = m.type();
-  emit(b, pick(b, t, {{Type::b32, insert<uint32_t>}, {Type::b64, insert<uint64_t>}}), t, {t, t, Type::u32, Type::u32});
+  emit(b, pick(b, t, {{Type::b32, insert<uint32_t>}, {Type::b64, insert<uint64_t>}}), t,
+       {t, t, Type::u32, Type::u32});
 }
 void build_bfind(Builder& b, Modifiers& m) {
   const bool shift = m.take("shiftamt");
   const Type t = m.type();
-  emit(b, shift ? pick(b, t, {{Type::u32, leading_shift<uint32_t>}, {Type::s32, leading_shift<int32_t>}, {Type::u64, leading_shift<uint64_t>}, {Type::s64, leading_shift<int64_t>}})
-                : pick(b, t, {{Type::u32, leading<uint32_t>}, {Type::s32, leading<int32_t>}, {Type::u64, leading<uint64_t>}, {Type::s64, leading<int64_t>}}),
+  emit(b,
+       shift ? pick(b, t,
+                    {{Type::u32, leading_shift<uint32_t>},
+                     {Type::s32, leading_shift<int32_t>},
+                     {Type::u64, leading_shift<uint64_t>},
+                     {Type::s64, leading_shift<int64_t>}})
+             : pick(b, t,
+                    {{Type::u32, leading<uint32_t>},
+                     {Type::s32, leading<int32_t>},
+                     {Type::u64, leading<uint64_t>},
+                     {Type::s64, leading<int64_t>}}),
        Type::b32, {t});
 }
 void build_cnot(Builder& b, Modifiers& m) {
   const Type t = m.type();
-  emit(b, pick(b, t, {{Type::b16, is_zero<uint16_t>}, {Type::b32, is_zero<uint32_t>}, {Type::b64, is_zero<uint64_t>}}), t, {t});
+  emit(b,
+       pick(b, t,
+            {{Type::b16, is_zero<uint16_t>}, {Type::b32, is_zero<uint32_t>}, {Type::b64, is_zero<uint64_t>}}),
+       t, {t});
 }
 void build_dp4a(Builder& b, Modifiers& m) {
   const Type x = m.type(), y = m.type();
-  if ((x != Type::s32 && x != Type::u32) || (y != Type::s32 && y != Type::u32)) b.refuse("dp4a works on .s32 and .u32");
+  if ((x != Type::s32 && x != Type::u32) || (y != Type::s32 && y != Type::u32))
+    b.refuse("dp4a works on .s32 and .u32");
   const bool sx = x == Type::s32, sy = y == Type::s32;
-  emit(b, sx ? (sy ? dot4<true, true> : dot4<true, false>) : (sy ? dot4<false, true> : dot4<false, false>), Type::b32, {Type::b32, Type::b32, Type::b32});
+  emit(b, sx ? (sy ? dot4<true, true> : dot4<true, false>) : (sy ? dot4<false, true> : dot4<false, false>),
+       Type::b32, {Type::b32, Type::b32, Type::b32});
 }
 void build_dp2a(Builder& b, Modifiers& m) {
   const bool high = m.take("hi");
   if (!high && !m.take("lo")) b.refuse("dp2a says .lo or .hi");
   const Type x = m.type(), y = m.type();
-  if ((x != Type::s32 && x != Type::u32) || (y != Type::s32 && y != Type::u32)) b.refuse("dp2a works on .s32 and .u32");
+  if ((x != Type::s32 && x != Type::u32) || (y != Type::s32 && y != Type::u32))
+    b.refuse("dp2a works on .s32 and .u32");
   const bool sx = x == Type::s32, sy = y == Type::s32;
-  const Function f = high ? (sx ? (sy ? dot2<true, true, true> : dot2<true, false, true>) : (sy ? dot2<false, true, true> : dot2<false, false, true>))
-                          : (sx ? (sy ? dot2<true, true, false> : dot2<true, false, false>) : (sy ? dot2<false, true, false> : dot2<false, false, false>));
+  const Function f = high ? (sx ? (sy ? dot2<true, true, true> : dot2<true, false, true>)
+                                : (sy ? dot2<false, true, true> : dot2<false, false, true>))
+                          : (sx ? (sy ? dot2<true, true, false> : dot2<true, false, false>)
+                                : (sy ? dot2<false, true, false> : dot2<false, false, false>));
   emit(b, f, Type::b32, {Type::b32, Type::b32, Type::b32});
 }
 bool take_clamp(Builder& b, Modifiers& m) {
   const bool clamp = m.take("clamp");
-  if (!clamp && !m.take("wrap")) b.refuse("'" + std::string(b.instruction().parts[0]) + "' says .clamp or .wrap");
+  if (!clamp && !m.take("wrap"))
+    b.refuse("'" + std::string(b.instruction().parts[0]) + "' says .clamp or .wrap");
   return clamp;
 }
 void build_bmsk(Builder& b, Modifiers& m) {
@@ -254,16 +299,21 @@ void build_bmsk(Builder& b, Modifiers& m) {
 void build_szext(Builder& b, Modifiers& m) {
   const bool clamp = take_clamp(b, m);
   const Type t = m.type();
-  emit(b, clamp ? pick(b, t, {{Type::s32, extend<true, true>}, {Type::u32, extend<true, false>}}) : pick(b, t, {{Type::s32, extend<false, true>}, {Type::u32, extend<false, false>}}), t, {t, Type::u32});
+  emit(b,
+       clamp ? pick(b, t, {{Type::s32, extend<true, true>}, {Type::u32, extend<true, false>}})
+             : pick(b, t, {{Type::s32, extend<false, true>}, {Type::u32, extend<false, false>}}),
+       t, {t, Type::u32});
 }
 void build_fns(Builder& b, Modifiers& m) {
   if (m.type() != Type::b32) b.refuse("fns works on .b32");
   emit(b, nth_set, Type::b32, {Type::b32, Type::b32, Type::b32});
 }
 
-// ---- carries: a predicate of the function holds the thread's condition code ---------------------------------------------
+// ---- carries: a predicate of the function holds the thread's condition code
+// ---------------------------------------------
 
-// Op::mode: 0 add, 1 sub, 2 mad.lo, 3 mad.hi; bit 4: reads the carry (pa); bit 5: writes it (pd). size: 1 if 64 bits.
+// Op::mode: 0 add, 1 sub, 2 mad.lo, 3 mad.hi; bit 4: reads the carry (pa); bit 5: writes it (pd). size: 1 if
+// 64 bits.
 const Op* with_carry(Warp& w, const Op* op, Mask mask) {
   const int kind = op->mode & 15;
   const bool wide = op->size, reads = op->mode & 16, writes = op->mode & 32;
@@ -271,17 +321,23 @@ const Op* with_carry(Warp& w, const Op* op, Mask mask) {
   const Mask carry_in = w.predicates[op->pa];
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    const auto value = [&](uint16_t row) { return wide ? uint64_t(w.rows[row].lane[lane]) | uint64_t(w.rows[row + 1].lane[lane]) << 32 : uint64_t(w.rows[row].lane[lane]); };
+    const auto value = [&](uint16_t row) {
+      return wide ? uint64_t(w.rows[row].lane[lane]) | uint64_t(w.rows[row + 1].lane[lane]) << 32
+                  : uint64_t(w.rows[row].lane[lane]);
+    };
     uint64_t x = value(op->a), y = value(op->b);
     const int bits = wide ? 64 : 32;
     if (kind >= 2) {
-      const unsigned __int128 p = op->count ? (unsigned __int128)(wide ? __int128(int64_t(x)) * int64_t(y) : __int128(int64_t(int32_t(x)) * int64_t(int32_t(y)))) : (unsigned __int128)(x)*y;
+      const unsigned __int128 p =
+          op->count ? (unsigned __int128)(wide ? __int128(int64_t(x)) * int64_t(y)
+                                               : __int128(int64_t(int32_t(x)) * int64_t(int32_t(y))))
+                    : (unsigned __int128)(x)*y;
       x = uint64_t(kind == 3 ? p >> bits : p);
       if (!wide) x &= 0xFFFFFFFF;
       y = value(op->c);
     }
     const unsigned in = reads ? carry_in >> lane & 1 : 0;
-    const unsigned __int128 r = kind == 1 ? (unsigned __int128)(x) - y - in : (unsigned __int128)(x) + y + in;
+    const unsigned __int128 r = kind == 1 ? (unsigned __int128)(x)-y - in : (unsigned __int128)(x) + y + in;
     carry_out |= Mask((r >> bits) & 1) << lane;
     w.rows[op->d].lane[lane] = uint32_t(r);
     if (wide) w.rows[op->d + 1].lane[lane] = uint32_t(r >> 32);
@@ -329,8 +385,10 @@ bool packed_or_saturated(Builder& b, Modifiers& m) {
     if (!sat && !relu) return false;
     if (m.type() != Type::s32) b.refuse("of the integers .s32 has .sat and .relu");
     Function f = nullptr;
-    if (sat && (opcode == "add" || opcode == "sub")) f = opcode == "sub" ? saturated_s32<true> : saturated_s32<false>;
-    if (relu && (opcode == "min" || opcode == "max")) f = opcode == "min" ? rectified<Packed::min> : rectified<Packed::max>;
+    if (sat && (opcode == "add" || opcode == "sub"))
+      f = opcode == "sub" ? saturated_s32<true> : saturated_s32<false>;
+    if (relu && (opcode == "min" || opcode == "max"))
+      f = opcode == "min" ? rectified<Packed::min> : rectified<Packed::max>;
     if (!f) b.refuse("'" + std::string(b.instruction().opcode) + "': this form is not supported");
     emit(b, f, Type::s32, {Type::s32, Type::s32});
     return true;
@@ -340,8 +398,14 @@ bool packed_or_saturated(Builder& b, Modifiers& m) {
   if (relu && (!is_signed || opcode == "add")) b.refuse(".relu goes with min and max of .s16x2");
   Function f = nullptr;
   if (opcode == "add") f = packed<uint16_t, Packed::add, false>;
-  if (opcode == "min") f = relu ? packed<int16_t, Packed::min, true> : is_signed ? packed<int16_t, Packed::min, false> : packed<uint16_t, Packed::min, false>;
-  if (opcode == "max") f = relu ? packed<int16_t, Packed::max, true> : is_signed ? packed<int16_t, Packed::max, false> : packed<uint16_t, Packed::max, false>;
+  if (opcode == "min")
+    f = relu        ? packed<int16_t, Packed::min, true>
+        : is_signed ? packed<int16_t, Packed::min, false>
+                    : packed<uint16_t, Packed::min, false>;
+  if (opcode == "max")
+    f = relu        ? packed<int16_t, Packed::max, true>
+        : is_signed ? packed<int16_t, Packed::max, false>
+                    : packed<uint16_t, Packed::max, false>;
   if (!f) b.refuse("'" + std::string(b.instruction().opcode) + "': this form is not supported");
   emit(b, f, Type::b32, {Type::b32, Type::b32});
   return true;
@@ -349,11 +413,20 @@ bool packed_or_saturated(Builder& b, Modifiers& m) {
 
 bool multiply_add_high_any(Builder& b, Type t) {
   switch (t) {
-    case Type::s16: emit(b, multiply_add_high<int16_t>, t, {t, t, t}); return true;
-    case Type::u16: emit(b, multiply_add_high<uint16_t>, t, {t, t, t}); return true;
-    case Type::s64: emit(b, multiply_add_high<int64_t>, t, {t, t, t}); return true;
-    case Type::u64: emit(b, multiply_add_high<uint64_t>, t, {t, t, t}); return true;
-    default: return false;
+    case Type::s16:
+      emit(b, multiply_add_high<int16_t>, t, {t, t, t});
+      return true;
+    case Type::u16:
+      emit(b, multiply_add_high<uint16_t>, t, {t, t, t});
+      return true;
+    case Type::s64:
+      emit(b, multiply_add_high<int64_t>, t, {t, t, t});
+      return true;
+    case Type::u64:
+      emit(b, multiply_add_high<uint64_t>, t, {t, t, t});
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions in general: any pair of formats through an exact number and one rounding. The forms that compiled kernels
-// use most have lane handlers of their own (build_float.cpp).
+// Conversions in general: any pair of formats through an exact number and one rounding. The forms that
+// compiled kernels use most have lane handlers of their own (build_float.cpp).
 #include "builder.h"
 #include "machine.h"
 #include "number.h"
@@ -15,18 +15,33 @@ using Field = Builder::Field;
 struct Conversion {
   Type d, s;
   Rounding rounding;
-  enum Flag : uint8_t { integral = 1, flush = 2, saturate = 4, relu = 8, satfinite = 16, away = 32, pair = 64, tf32 = 128 };
+  enum Flag : uint8_t {
+    integral = 1,
+    flush = 2,
+    saturate = 4,
+    relu = 8,
+    satfinite = 16,
+    away = 32,
+    pair = 64,
+    tf32 = 128
+  };
   uint8_t flags;
   uint8_t d_kind;  // DestinationKind
   bool has(Flag f) const { return flags & f; }
 };
-enum class Narrow : uint8_t { none, e4m3, e5m2 };  // formats that PTX types do not name: d_kind low nibble to, high from
+enum class Narrow : uint8_t {
+  none,
+  e4m3,
+  e5m2
+};  // formats that PTX types do not name: d_kind low nibble to, high from
 
 int64_t pack(const Conversion& c) {
-  return int64_t(uint64_t(c.d) | uint64_t(c.s) << 8 | uint64_t(c.rounding) << 16 | uint64_t(c.flags) << 24 | uint64_t(c.d_kind) << 32);
+  return int64_t(uint64_t(c.d) | uint64_t(c.s) << 8 | uint64_t(c.rounding) << 16 | uint64_t(c.flags) << 24 |
+                 uint64_t(c.d_kind) << 32);
 }
 Conversion unpack(int64_t v) {
-  return {Type(v & 255), Type(v >> 8 & 255), Rounding(v >> 16 & 255), uint8_t(v >> 24 & 255), uint8_t(v >> 32 & 255)};
+  return {Type(v & 255), Type(v >> 8 & 255), Rounding(v >> 16 & 255), uint8_t(v >> 24 & 255),
+          uint8_t(v >> 32 & 255)};
 }
 
 struct Integer {
@@ -35,24 +50,48 @@ struct Integer {
 };
 bool integer_of(Type t, Integer* i) {
   switch (t) {
-    case Type::s8: *i = {8, true}; return true;
-    case Type::u8: *i = {8, false}; return true;
-    case Type::s16: *i = {16, true}; return true;
-    case Type::u16: *i = {16, false}; return true;
-    case Type::s32: *i = {32, true}; return true;
-    case Type::u32: *i = {32, false}; return true;
-    case Type::s64: *i = {64, true}; return true;
-    case Type::u64: *i = {64, false}; return true;
-    default: return false;
+    case Type::s8:
+      *i = {8, true};
+      return true;
+    case Type::u8:
+      *i = {8, false};
+      return true;
+    case Type::s16:
+      *i = {16, true};
+      return true;
+    case Type::u16:
+      *i = {16, false};
+      return true;
+    case Type::s32:
+      *i = {32, true};
+      return true;
+    case Type::u32:
+      *i = {32, false};
+      return true;
+    case Type::s64:
+      *i = {64, true};
+      return true;
+    case Type::u64:
+      *i = {64, false};
+      return true;
+    default:
+      return false;
   }
 }
 const Format* format_of(Type t) {
   switch (t) {
-    case Type::f64: return &kF64;
-    case Type::f32: return &kF32;
-    case Type::f16: case Type::f16x2: return &kF16;
-    case Type::bf16: case Type::bf16x2: return &kBf16;
-    default: return nullptr;
+    case Type::f64:
+      return &kF64;
+    case Type::f32:
+      return &kF32;
+    case Type::f16:
+    case Type::f16x2:
+      return &kF16;
+    case Type::bf16:
+    case Type::bf16x2:
+      return &kBf16;
+    default:
+      return nullptr;
   }
 }
 
@@ -66,8 +105,10 @@ uint64_t to_integer(const Number& n, const Integer& d, const Conversion& c) {
     // As hardware answers: zero, but the sign bit where the source or the destination has 64 bits.
     return c.s == Type::f64 || d.bits == 64 ? uint64_t(extended(1ull << (d.bits - 1), d)) : 0;
   }
-  const unsigned __int128 highest = d.is_signed ? (unsigned __int128)(1) << (d.bits - 1) : (unsigned __int128)(1) << d.bits;
-  const bool huge = n.kind == Number::Kind::infinity || (n.significand != 0 && top_bit(n.significand) + n.exponent > 64);
+  const unsigned __int128 highest =
+      d.is_signed ? (unsigned __int128)(1) << (d.bits - 1) : (unsigned __int128)(1) << d.bits;
+  const bool huge =
+      n.kind == Number::Kind::infinity || (n.significand != 0 && top_bit(n.significand) + n.exponent > 64);
   unsigned __int128 magnitude = huge ? highest : shifted(n.significand, -n.exponent, c.rounding, n.sign);
   if (n.sign) {
     if (!d.is_signed) return 0;
@@ -81,10 +122,13 @@ uint64_t to_integer(const Number& n, const Integer& d, const Conversion& c) {
 uint64_t to_float(Number n, const Format& d, const Conversion& c) {
   if (n.kind == Number::Kind::nan) {
     if (c.has(Conversion::saturate)) return 0;
-    // Conversions from and to f64, and to f64 of anything, keep sign and payload; the others give the canonical NaN.
-    if (c.has(Conversion::flush) && c.d == Type::f64) n.sign = false, n.payload = 0x7FFFFFull << 29;  // the f32 became canonical first
+    // Conversions from and to f64, and to f64 of anything, keep sign and payload; the others give the
+    // canonical NaN.
+    if (c.has(Conversion::flush) && c.d == Type::f64)
+      n.sign = false, n.payload = 0x7FFFFFull << 29;  // the f32 became canonical first
     if (c.s == Type::f64 || c.d == Type::f64) {
-      return (n.sign ? d.sign_bit() : 0) | d.infinity() | 1ull << (d.fraction_bits - 1) | n.payload >> (52 - d.fraction_bits);
+      return (n.sign ? d.sign_bit() : 0) | d.infinity() | 1ull << (d.fraction_bits - 1) |
+             n.payload >> (52 - d.fraction_bits);
     }
     if (&d == &kF32) return 0x7FFFFFFF;
     return d.sign_bit() - 1;
@@ -115,7 +159,8 @@ Number source_number(uint64_t bits, const Conversion& c) {
     return number_of(negative ? 0 - uint64_t(v) : uint64_t(v), negative);
   }
   Number n = decode(bits, *format_of(c.s));
-  const bool subnormal = n.kind == Number::Kind::finite && n.significand != 0 && n.significand < (1ull << format_of(c.s)->fraction_bits);
+  const bool subnormal = n.kind == Number::Kind::finite && n.significand != 0 &&
+                         n.significand < (1ull << format_of(c.s)->fraction_bits);
   if (c.has(Conversion::flush) && subnormal && c.s != Type::f64 && c.s != Type::f16) n.significand = 0;
   return n;
 }
@@ -140,7 +185,8 @@ uint64_t converted(uint64_t bits, const Conversion& c) {
   }
   const Number n = source_number(bits, c);
   if (c.has(Conversion::tf32)) {
-    if (!c.has(Conversion::away)) return n.kind == Number::Kind::nan ? 0x7FFFE000 : to_float(n, kTf32, c) << 13;
+    if (!c.has(Conversion::away))
+      return n.kind == Number::Kind::nan ? 0x7FFFE000 : to_float(n, kTf32, c) << 13;
     Conversion plain = c;
     plain.flags &= uint8_t(~Conversion::satfinite);
     const uint64_t r = n.kind == Number::Kind::nan ? bits & 0xFFFFE000 : to_float(n, kTf32, plain) << 13;
@@ -203,24 +249,36 @@ void general_conversion(Builder& b, Modifiers& m) {
   Conversion c{};
   bool rounded = true;
   const bool rn = m.take("rn"), away = m.take("rna");
-  if (rn || away) c.rounding = Rounding::nearest_even;
-  else if (m.take("rz")) c.rounding = Rounding::toward_zero;
-  else if (m.take("rm")) c.rounding = Rounding::down;
-  else if (m.take("rp")) c.rounding = Rounding::up;
-  else rounded = false;
+  if (rn || away)
+    c.rounding = Rounding::nearest_even;
+  else if (m.take("rz"))
+    c.rounding = Rounding::toward_zero;
+  else if (m.take("rm"))
+    c.rounding = Rounding::down;
+  else if (m.take("rp"))
+    c.rounding = Rounding::up;
+  else
+    rounded = false;
   bool integral = true;
-  if (m.take("rni")) c.rounding = Rounding::nearest_even;
-  else if (m.take("rzi")) c.rounding = Rounding::toward_zero;
-  else if (m.take("rmi")) c.rounding = Rounding::down;
-  else if (m.take("rpi")) c.rounding = Rounding::up;
-  else integral = false;
+  if (m.take("rni"))
+    c.rounding = Rounding::nearest_even;
+  else if (m.take("rzi"))
+    c.rounding = Rounding::toward_zero;
+  else if (m.take("rmi"))
+    c.rounding = Rounding::down;
+  else if (m.take("rpi"))
+    c.rounding = Rounding::up;
+  else
+    integral = false;
   if (away) c.flags |= Conversion::away;
   if (integral) c.flags |= Conversion::integral;
   if (m.take("ftz")) c.flags |= Conversion::flush;
   if (m.take("sat")) c.flags |= Conversion::saturate;
   if (m.take("relu")) c.flags |= Conversion::relu;
   if (m.take("satfinite")) c.flags |= Conversion::satfinite;
-  const auto narrow_of = [](std::string_view name) { return name == "e4m3x2" ? Narrow::e4m3 : name == "e5m2x2" ? Narrow::e5m2 : Narrow::none; };
+  const auto narrow_of = [](std::string_view name) {
+    return name == "e4m3x2" ? Narrow::e4m3 : name == "e5m2x2" ? Narrow::e5m2 : Narrow::none;
+  };
   Narrow to = Narrow::none, from = Narrow::none;
   if (parts.size() >= 3) {
     to = narrow_of(parts[parts.size() - 2]);
@@ -230,7 +288,9 @@ void general_conversion(Builder& b, Modifiers& m) {
   if (to == Narrow::none && !tf32) c.d = m.type();
   if (from == Narrow::none) c.s = m.type();
   c.d_kind = uint8_t(unsigned(to) | unsigned(from) << 4);
-  const auto refuse = [&]() { b.refuse("'" + std::string(b.instruction().opcode) + "': this conversion is not supported"); };
+  const auto refuse = [&]() {
+    b.refuse("'" + std::string(b.instruction().opcode) + "': this conversion is not supported");
+  };
   uint32_t bytes = 0;
   size_t sources = 1;
   if (tf32) {
@@ -256,7 +316,8 @@ void general_conversion(Builder& b, Modifiers& m) {
     if (d_integer && sf && !integral) b.refuse("a conversion to an integer says .rni, .rzi, .rmi or .rpi");
     const bool halves = c.d == Type::f16x2 || c.d == Type::bf16x2;
     if (c.s == Type::f16x2 || c.s == Type::bf16x2 || (halves && c.s != Type::f32)) refuse();
-    const bool narrows = df && (s_integer || df->fraction_bits < sf->fraction_bits || (df->fraction_bits <= sf->fraction_bits && df != sf));
+    const bool narrows = df && (s_integer || df->fraction_bits < sf->fraction_bits ||
+                                (df->fraction_bits <= sf->fraction_bits && df != sf));
     if (narrows && !rounded) b.refuse("a conversion that rounds says how");
     if (df && df == sf && rounded) refuse();
     if (has("relu") && !(df == &kF16 || df == &kBf16)) refuse();

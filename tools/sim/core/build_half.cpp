@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// f16 and bf16 arithmetic, and what all floating-point formats share: minimum and maximum in every form, comparisons,
-// selection by sign, classes of numbers. Values are exact numbers (number.h), rounded once.
+// f16 and bf16 arithmetic, and what all floating-point formats share: minimum and maximum in every form,
+// comparisons, selection by sign, classes of numbers. Values are exact numbers (number.h), rounded once.
 #include "builder.h"
 #include "machine.h"
 #include "number.h"
@@ -24,18 +24,29 @@ struct Shape {
 
 Shape shape_of(Type t) {
   switch (t) {
-    case Type::f16: return {&kF16, t, false, 0x7FFF};
-    case Type::f16x2: return {&kF16, t, true, 0x7FFF};
-    case Type::bf16: return {&kBf16, t, false, 0x7FFF};
-    case Type::bf16x2: return {&kBf16, t, true, 0x7FFF};
-    case Type::f32: return {&kF32, t, false, 0x7FFFFFFF};
-    case Type::f64: return {&kF64, t, false, 0xFFF8000000000000};
-    default: return {};
+    case Type::f16:
+      return {&kF16, t, false, 0x7FFF};
+    case Type::f16x2:
+      return {&kF16, t, true, 0x7FFF};
+    case Type::bf16:
+      return {&kBf16, t, false, 0x7FFF};
+    case Type::bf16x2:
+      return {&kBf16, t, true, 0x7FFF};
+    case Type::f32:
+      return {&kF32, t, false, 0x7FFFFFFF};
+    case Type::f64:
+      return {&kF64, t, false, 0xFFF8000000000000};
+    default:
+      return {};
   }
 }
 
-bool is_nan(uint64_t x, const Format& f) { return (x & (f.sign_bit() - 1)) > f.infinity(); }
-uint64_t flushed(uint64_t x, const Format& f) { return (x & f.infinity()) == 0 ? x & f.sign_bit() : x; }
+bool is_nan(uint64_t x, const Format& f) {
+  return (x & (f.sign_bit() - 1)) > f.infinity();
+}
+uint64_t flushed(uint64_t x, const Format& f) {
+  return (x & f.infinity()) == 0 ? x & f.sign_bit() : x;
+}
 
 // x + y, exact as far as any rounding to 53 bits can tell: bits far below become one sticky bit.
 Number sum(Number x, Number y) {
@@ -81,7 +92,9 @@ uint64_t arithmetic(Kind kind, uint8_t flags, const Shape& s, uint64_t a, uint64
   const Number y = decode(b, f);
   if (product) {
     const bool x_infinite = x.kind == Number::Kind::infinity, y_infinite = y.kind == Number::Kind::infinity;
-    if ((x_infinite && y.kind == Number::Kind::finite && y.significand == 0) || (y_infinite && !x_infinite && x.significand == 0)) return nan;
+    if ((x_infinite && y.kind == Number::Kind::finite && y.significand == 0) ||
+        (y_infinite && !x_infinite && x.significand == 0))
+      return nan;
     x.sign ^= y.sign;
     if (x_infinite || y_infinite) x.kind = Number::Kind::infinity;
     x.significand *= y.significand;
@@ -95,7 +108,8 @@ uint64_t arithmetic(Kind kind, uint8_t flags, const Shape& s, uint64_t a, uint64
   if ((flags & kRelu) && x.sign) return 0;
   if (flags & kSaturate) {
     if (x.sign || (x.kind == Number::Kind::finite && x.significand == 0)) return 0;
-    if (x.kind == Number::Kind::infinity || top_bit(x.significand) + x.exponent >= 0) return uint64_t(f.bias()) << f.fraction_bits;
+    if (x.kind == Number::Kind::infinity || top_bit(x.significand) + x.exponent >= 0)
+      return uint64_t(f.bias()) << f.fraction_bits;
   }
   Encoding e;
   e.flush = flags & kFlush;
@@ -115,7 +129,9 @@ uint64_t extreme(bool maximum, uint8_t flags, const Shape& s, uint64_t a, uint64
   } else if (a_nan || b_nan) {
     r = a_nan ? b : a;
   } else {
-    const auto order = [&](uint64_t x) { return x & f.sign_bit() ? -int64_t(x & ~f.sign_bit()) - 1 : int64_t(x); };
+    const auto order = [&](uint64_t x) {
+      return x & f.sign_bit() ? -int64_t(x & ~f.sign_bit()) - 1 : int64_t(x);
+    };
     r = (order(a) < order(b)) != maximum ? a : b;
   }
   if (flags & kXorSign) r = (r & ~f.sign_bit()) | sign;
@@ -126,17 +142,21 @@ uint64_t extreme(bool maximum, uint8_t flags, const Shape& s, uint64_t a, uint64
 uint64_t one(Kind kind, uint8_t flags, const Shape& s, uint64_t a, uint64_t b, uint64_t c, bool third) {
   const Format& f = *s.format;
   switch (kind) {
-    case Kind::neg: case Kind::abs:
+    case Kind::neg:
+    case Kind::abs:
       if (is_nan(a, f)) return s.canonical_nan;
       if (flags & kFlush) a = flushed(a, f);
       return kind == Kind::neg ? a ^ f.sign_bit() : a & ~f.sign_bit();
-    case Kind::min: case Kind::max: {
+    case Kind::min:
+    case Kind::max: {
       const bool maximum = kind == Kind::max;
       const uint64_t r = extreme(maximum, flags, s, a, b);
       return third ? extreme(maximum, flags, s, r, c) : r;
     }
-    case Kind::copysign: return (b & ~f.sign_bit()) | (a & f.sign_bit());
-    default: return arithmetic(kind, flags, s, a, b, c);
+    case Kind::copysign:
+      return (b & ~f.sign_bit()) | (a & f.sign_bit());
+    default:
+      return arithmetic(kind, flags, s, a, b, c);
   }
 }
 
@@ -156,10 +176,12 @@ const Op* execute(Warp& w, const Op* op, Mask mask) {
   const bool three = op->count == 3;
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
-    const uint64_t a = lane_bits(w.rows + op->a, lane, rows), b = lane_bits(w.rows + op->b, lane, rows), c = lane_bits(w.rows + op->c, lane, rows);
+    const uint64_t a = lane_bits(w.rows + op->a, lane, rows), b = lane_bits(w.rows + op->b, lane, rows),
+                   c = lane_bits(w.rows + op->c, lane, rows);
     uint64_t r;
     if (s.pair) {
-      r = one(kind, op->size, s, a & 0xFFFF, b & 0xFFFF, c & 0xFFFF, three) | one(kind, op->size, s, a >> 16, b >> 16, c >> 16, three) << 16;
+      r = one(kind, op->size, s, a & 0xFFFF, b & 0xFFFF, c & 0xFFFF, three) |
+          one(kind, op->size, s, a >> 16, b >> 16, c >> 16, three) << 16;
     } else if (s.format->fraction_bits + s.format->exponent_bits == 15) {
       r = one(kind, op->size, s, a & 0xFFFF, b & 0xFFFF, c & 0xFFFF, three);
     } else {
@@ -173,20 +195,34 @@ const Op* execute(Warp& w, const Op* op, Mask mask) {
 bool compare(Compare c, double a, double b) {
   const bool unordered = a != a || b != b;
   switch (c) {
-    case Compare::eq: return a == b;
-    case Compare::ne: return a < b || a > b;
-    case Compare::lt: return a < b;
-    case Compare::le: return a <= b;
-    case Compare::gt: return a > b;
-    case Compare::ge: return a >= b;
-    case Compare::equ: return unordered || a == b;
-    case Compare::neu: return !(a == b);
-    case Compare::ltu: return unordered || a < b;
-    case Compare::leu: return unordered || a <= b;
-    case Compare::gtu: return unordered || a > b;
-    case Compare::geu: return unordered || a >= b;
-    case Compare::num: return !unordered;
-    case Compare::nan: return unordered;
+    case Compare::eq:
+      return a == b;
+    case Compare::ne:
+      return a < b || a > b;
+    case Compare::lt:
+      return a < b;
+    case Compare::le:
+      return a <= b;
+    case Compare::gt:
+      return a > b;
+    case Compare::ge:
+      return a >= b;
+    case Compare::equ:
+      return unordered || a == b;
+    case Compare::neu:
+      return !(a == b);
+    case Compare::ltu:
+      return unordered || a < b;
+    case Compare::leu:
+      return unordered || a <= b;
+    case Compare::gtu:
+      return unordered || a > b;
+    case Compare::geu:
+      return unordered || a >= b;
+    case Compare::num:
+      return !unordered;
+    case Compare::nan:
+      return unordered;
   }
   return false;
 }
@@ -198,8 +234,8 @@ double value_of(uint64_t x, const Format& f, bool flush) {
   return std::bit_cast<double>(encode(decode(x, f), kF64, {}));
 }
 
-// setp of halves and with .ftz. Op::mode: comparison; size: Combine; count: flags; imm: type. The first predicate is the low
-// half's, the second the high half's; of single numbers the second is the complement.
+// setp of halves and with .ftz. Op::mode: comparison; size: Combine; count: flags; imm: type. The first
+// predicate is the low half's, the second the high half's; of single numbers the second is the complement.
 const Op* set_predicates(Warp& w, const Op* op, Mask mask) {
   const Shape s = shape_of(Type(op->imm));
   const bool flush = op->count & kFlush;
@@ -209,16 +245,24 @@ const Op* set_predicates(Warp& w, const Op* op, Mask mask) {
     const uint64_t a = w.rows[op->a].lane[lane], b = w.rows[op->b].lane[lane];
     const bool half = s.format != &kF32;
     const auto at = [&](int shift) {
-      return compare(Compare(op->mode), value_of(half ? a >> shift & 0xFFFF : a, *s.format, flush), value_of(half ? b >> shift & 0xFFFF : b, *s.format, flush));
+      return compare(Compare(op->mode), value_of(half ? a >> shift & 0xFFFF : a, *s.format, flush),
+                     value_of(half ? b >> shift & 0xFFFF : b, *s.format, flush));
     };
     const bool first = at(0), second = s.pair ? at(16) : !first;
     const bool other = third >> lane & 1;
     const auto put = [&](uint16_t predicate, bool value) {
       switch (Combine(op->size)) {
-        case Combine::with_and: value = value && other; break;
-        case Combine::with_or: value = value || other; break;
-        case Combine::with_xor: value = value != other; break;
-        default: break;
+        case Combine::with_and:
+          value = value && other;
+          break;
+        case Combine::with_or:
+          value = value || other;
+          break;
+        case Combine::with_xor:
+          value = value != other;
+          break;
+        default:
+          break;
       }
       w.predicates[predicate] = (w.predicates[predicate] & ~(1u << lane)) | Mask(value) << lane;
     };
@@ -238,12 +282,24 @@ const Op* test_class(Warp& w, const Op* op, Mask mask) {
     const uint64_t x = lane_bits(w.rows + op->a, lane, Builder::rows_of(s.type)) & (f.sign_bit() - 1);
     bool r = false;
     switch (Class(op->mode)) {
-      case Class::finite: r = x < f.infinity(); break;
-      case Class::infinite: r = x == f.infinity(); break;
-      case Class::number: r = x <= f.infinity(); break;
-      case Class::notanumber: r = x > f.infinity(); break;
-      case Class::normal: r = x == 0 || (x < f.infinity() && x >= 1ull << f.fraction_bits); break;
-      case Class::subnormal: r = x != 0 && x < 1ull << f.fraction_bits; break;
+      case Class::finite:
+        r = x < f.infinity();
+        break;
+      case Class::infinite:
+        r = x == f.infinity();
+        break;
+      case Class::number:
+        r = x <= f.infinity();
+        break;
+      case Class::notanumber:
+        r = x > f.infinity();
+        break;
+      case Class::normal:
+        r = x == 0 || (x < f.infinity() && x >= 1ull << f.fraction_bits);
+        break;
+      case Class::subnormal:
+        r = x != 0 && x < 1ull << f.fraction_bits;
+        break;
     }
     w.predicates[op->pd] = (w.predicates[op->pd] & ~(1u << lane)) | Mask(r) << lane;
   }
@@ -272,19 +328,23 @@ uint64_t add_floats(Type type, bool by_memory, uint64_t a, uint64_t b) {
     if (by_memory && (a_nan || b_nan)) return b_nan ? b : a;
     if (a_nan || b_nan) return (a_nan ? a : b) | 0x0008000000000000;
   }
-  if (s.pair) return arithmetic(Kind::add, flags, s, a & 0xFFFF, b & 0xFFFF, 0) | arithmetic(Kind::add, flags, s, a >> 16, b >> 16, 0) << 16;
+  if (s.pair)
+    return arithmetic(Kind::add, flags, s, a & 0xFFFF, b & 0xFFFF, 0) |
+           arithmetic(Kind::add, flags, s, a >> 16, b >> 16, 0) << 16;
   return arithmetic(Kind::add, flags, s, a, b, 0);
 }
 uint64_t extreme_of_floats(Type type, bool maximum, uint64_t a, uint64_t b) {
   const Shape s = shape_of(type);
-  if (s.pair) return extreme(maximum, 0, s, a & 0xFFFF, b & 0xFFFF) | extreme(maximum, 0, s, a >> 16, b >> 16) << 16;
+  if (s.pair)
+    return extreme(maximum, 0, s, a & 0xFFFF, b & 0xFFFF) | extreme(maximum, 0, s, a >> 16, b >> 16) << 16;
   return extreme(maximum, 0, s, a, b);
 }
 
 namespace {
 
 void build_testp(Builder& b, Modifiers& m) {
-  static constexpr std::string_view names[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+  static constexpr std::string_view names[] = {"finite",     "infinite", "number",
+                                               "notanumber", "normal",   "subnormal"};
   int which = -1;
   for (int i = 0; i < 6; ++i) {
     if (which < 0 && m.take(names[i])) which = i;
@@ -303,7 +363,8 @@ void build_testp(Builder& b, Modifiers& m) {
 void build_copysign(Builder& b, Modifiers& m) {
   const Type t = m.type();
   if (t != Type::f32 && t != Type::f64) b.refuse("copysign works on f32 and f64");
-  const Virtual x = b.source(b.operand(1), t), y = b.source(b.operand(2), t), d = b.destination(b.operand(0), Builder::rows_of(t));
+  const Virtual x = b.source(b.operand(1), t), y = b.source(b.operand(2), t),
+                d = b.destination(b.operand(0), Builder::rows_of(t));
   Op& op = b.emit(execute);
   op.mode = uint8_t(Kind::copysign);
   op.imm = int64_t(t);
@@ -317,7 +378,8 @@ void build_copysign(Builder& b, Modifiers& m) {
 void build_slct(Builder& b, Modifiers& m) {
   const bool ftz = m.take("ftz");
   const Type t = m.type(), by = m.type();
-  if (ptx::size_in_bytes(t) < 2 || ptx::size_in_bytes(t) > 8 || (by != Type::s32 && by != Type::f32)) b.refuse("slct selects 16, 32 or 64 bits by an .s32 or .f32");
+  if (ptx::size_in_bytes(t) < 2 || ptx::size_in_bytes(t) > 8 || (by != Type::s32 && by != Type::f32))
+    b.refuse("slct selects 16, 32 or 64 bits by an .s32 or .f32");
   const Virtual x = b.source(b.operand(1), t), y = b.source(b.operand(2), t), c = b.source(b.operand(3), by);
   const Virtual d = b.destination(b.operand(0), Builder::rows_of(t));
   Op& op = b.emit(select_by_sign);
@@ -335,7 +397,9 @@ bool half_arithmetic(Builder& b, Modifiers& m) {
   const Type t = ptx::type_from_suffix(b.instruction().parts.back());
   const Shape s = shape_of(t);
   const std::string_view opcode = b.instruction().parts[0];
-  static constexpr std::pair<std::string_view, Kind> kinds[] = {{"add", Kind::add}, {"sub", Kind::sub}, {"mul", Kind::mul}, {"fma", Kind::fma}, {"neg", Kind::neg}, {"abs", Kind::abs}, {"min", Kind::min}, {"max", Kind::max}};
+  static constexpr std::pair<std::string_view, Kind> kinds[] = {
+      {"add", Kind::add}, {"sub", Kind::sub}, {"mul", Kind::mul}, {"fma", Kind::fma},
+      {"neg", Kind::neg}, {"abs", Kind::abs}, {"min", Kind::min}, {"max", Kind::max}};
   const Kind* kind = nullptr;
   for (const auto& [name, value] : kinds) {
     if (name == opcode) kind = &value;
@@ -361,7 +425,9 @@ bool half_arithmetic(Builder& b, Modifiers& m) {
   if ((flags & (kFlush | kSaturate)) && bf16) b.refuse("bf16 arithmetic has neither .ftz nor .sat");
   if ((flags & kRelu) && *kind != Kind::fma) b.refuse("of the arithmetic of halves fma has .relu");
   if (t == Type::f64 && flags) b.refuse("min and max of f64 have no modifiers");
-  const size_t sources = *kind == Kind::neg || *kind == Kind::abs ? 1 : *kind == Kind::fma || (extremes && b.operand_count() == 4) ? 3 : 2;
+  const size_t sources = *kind == Kind::neg || *kind == Kind::abs                     ? 1
+                         : *kind == Kind::fma || (extremes && b.operand_count() == 4) ? 3
+                                                                                      : 2;
   if (extremes && sources == 3 && t != Type::f32) b.refuse("of three numbers min and max take .f32");
   Virtual v[3];
   for (size_t i = 0; i < sources; ++i) v[i] = b.source(b.operand(1 + i), t);
@@ -376,8 +442,8 @@ bool half_arithmetic(Builder& b, Modifiers& m) {
   return true;
 }
 
-bool half_comparison(Builder& b, Type t, Compare comparison, Combine combine, uint16_t p, uint16_t q, uint16_t third, bool third_not, bool ftz,
-                     size_t first_source) {
+bool half_comparison(Builder& b, Type t, Compare comparison, Combine combine, uint16_t p, uint16_t q,
+                     uint16_t third, bool third_not, bool ftz, size_t first_source) {
   const Shape s = shape_of(t);
   if (!s.format || t == Type::f64 || (t == Type::f32 && !ftz)) return false;
   if (ftz && s.format == &kBf16) b.refuse("comparisons of bf16 have no .ftz");
@@ -393,6 +459,8 @@ bool half_comparison(Builder& b, Type t, Compare comparison, Combine combine, ui
   return true;
 }
 
-std::vector<FamilyRow> half_rows() { return {{"testp", build_testp}, {"copysign", build_copysign}, {"slct", build_slct}}; }
+std::vector<FamilyRow> half_rows() {
+  return {{"testp", build_testp}, {"copysign", build_copysign}, {"slct", build_slct}};
+}
 
 }  // namespace fa4::sim

@@ -16,7 +16,9 @@ namespace {
 constexpr size_t kMostInstructions = 1'000'000;
 constexpr std::string_view kBranch[] = {"bra"};
 
-bool is_call(const Instruction& i) { return i.parts[0] == "call"; }
+bool is_call(const Instruction& i) {
+  return i.parts[0] == "call";
+}
 
 class Expansion {
  public:
@@ -43,7 +45,8 @@ class Expansion {
   };
 
   [[noreturn]] void refuse(const Instruction& at, const std::string& message) const {
-    throw ptx::Error(at.location.line, at.location.column, message, ptx::line_text(module_, at.location.line));
+    throw ptx::Error(at.location.line, at.location.column, message,
+                     ptx::line_text(module_, at.location.line));
   }
 
   int32_t intern(const std::string& name) {
@@ -80,16 +83,19 @@ class Expansion {
     return int32_t(result_.labels.size() - 1);
   }
   void put(Instruction i) {
-    if (result_.instructions.size() >= kMostInstructions) refuse(i, "with the functions that it calls the kernel has more than a million instructions");
+    if (result_.instructions.size() >= kMostInstructions)
+      refuse(i, "with the functions that it calls the kernel has more than a million instructions");
     result_.instructions.push_back(std::move(i));
   }
 
   // The instructions of `f`, its labels already at m.labels; `end` is where a ret goes, -1: it stays.
   void append(const Function& f, const Mapping& m, int32_t end) {
     std::vector<std::vector<int32_t>> labels_at(f.instructions.size() + 1);
-    for (size_t l = 0; l < f.labels.size(); ++l) labels_at[f.labels[l].instruction].push_back(int32_t(l) + (m.identity ? 0 : m.labels));
+    for (size_t l = 0; l < f.labels.size(); ++l)
+      labels_at[f.labels[l].instruction].push_back(int32_t(l) + (m.identity ? 0 : m.labels));
     for (size_t n = 0; n <= f.instructions.size(); ++n) {
-      for (int32_t label : labels_at[n]) result_.labels[size_t(label)].instruction = uint32_t(result_.instructions.size());
+      for (int32_t label : labels_at[n])
+        result_.labels[size_t(label)].instruction = uint32_t(result_.instructions.size());
       if (n == f.instructions.size()) break;
       Instruction i = f.instructions[n];
       if (!m.identity && i.guard >= 0) i.guard += m.registers;
@@ -108,9 +114,12 @@ class Expansion {
     std::vector<Operand> returns, arguments;
     const Operand* name = nullptr;
     for (const Operand& o : i.operands) {
-      if (o.kind == Operand::Kind::call_list) (name ? arguments : returns) = o.elements;
-      else if (o.kind == Operand::Kind::symbol && !name) name = &o;
-      else refuse(i, "only calls of a named function are supported");
+      if (o.kind == Operand::Kind::call_list)
+        (name ? arguments : returns) = o.elements;
+      else if (o.kind == Operand::Kind::symbol && !name)
+        name = &o;
+      else
+        refuse(i, "only calls of a named function are supported");
     }
     if (!name) refuse(i, "only calls of a named function are supported");
     const std::string& callee_name = result_.names[size_t(name->symbol)];
@@ -119,8 +128,10 @@ class Expansion {
       if (f.name == callee_name) callee = &f;
     }
     if (!callee || !callee->has_body) refuse(i, "the function '" + callee_name + "' has no body here");
-    if (std::find(stack_.begin(), stack_.end(), callee) != stack_.end()) refuse(i, "the function '" + callee_name + "' calls itself, which is not supported");
-    if (returns.size() != callee->returns.size() || arguments.size() != callee->params.size()) refuse(i, "the call does not have the parameters of '" + callee_name + "'");
+    if (std::find(stack_.begin(), stack_.end(), callee) != stack_.end())
+      refuse(i, "the function '" + callee_name + "' calls itself, which is not supported");
+    if (returns.size() != callee->returns.size() || arguments.size() != callee->params.size())
+      refuse(i, "the call does not have the parameters of '" + callee_name + "'");
 
     const std::string suffix = "@" + std::to_string(++calls_);
     Mapping m;
@@ -131,14 +142,16 @@ class Expansion {
     std::unordered_map<std::string, std::string> renamed;
     const auto bind = [&](const std::vector<ptx::Variable>& formal, const std::vector<Operand>& actual) {
       for (size_t k = 0; k < formal.size(); ++k) {
-        if (actual[k].kind != Operand::Kind::symbol) refuse(i, "parameters of a call are variables in .param space");
+        if (actual[k].kind != Operand::Kind::symbol)
+          refuse(i, "parameters of a call are variables in .param space");
         renamed[formal[k].name] = result_.names[size_t(actual[k].symbol)];
       }
     };
     bind(callee->returns, returns);
     bind(callee->params, arguments);
     for (ptx::Variable v : callee->variables) {
-      if (v.space != ptx::Space::local && v.space != ptx::Space::param) refuse(i, "'" + callee_name + "' declares a variable that is not local");
+      if (v.space != ptx::Space::local && v.space != ptx::Space::param)
+        refuse(i, "'" + callee_name + "' declares a variable that is not local");
       v.space = ptx::Space::local;
       renamed[v.name] = v.name + suffix;
       v.name += suffix;
@@ -170,8 +183,12 @@ class Expansion {
 
 }  // namespace
 
-bool has_calls(const Function& f) { return std::any_of(f.instructions.begin(), f.instructions.end(), is_call); }
+bool has_calls(const Function& f) {
+  return std::any_of(f.instructions.begin(), f.instructions.end(), is_call);
+}
 
-Function inline_calls(const Module& module, const Function& function) { return Expansion(module, function).run(function); }
+Function inline_calls(const Module& module, const Function& function) {
+  return Expansion(module, function).run(function);
+}
 
 }  // namespace fa4::sim

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of any format as exact values, and one rounding into any format: for conversions and half-precision arithmetic.
+// Numbers of any format as exact values, and one rounding into any format: for conversions and half-precision
+// arithmetic.
 #pragma once
 
 #include <bit>
@@ -9,8 +10,8 @@
 
 namespace fa4::sim {
 
-// A binary floating-point format. The exponent's highest value means infinity and NaN, except in e4m3, where only an
-// all-ones significand is a NaN and there is no infinity.
+// A binary floating-point format. The exponent's highest value means infinity and NaN, except in e4m3, where
+// only an all-ones significand is a NaN and there is no infinity.
 struct Format {
   int exponent_bits, fraction_bits;
   bool has_infinity = true;
@@ -19,7 +20,8 @@ struct Format {
   uint64_t infinity() const { return ((1ull << exponent_bits) - 1) << fraction_bits; }
   uint64_t largest() const { return has_infinity ? infinity() - 1 : (sign_bit() - 1) - 1; }
 };
-inline constexpr Format kF64{11, 52}, kF32{8, 23}, kF16{5, 10}, kBf16{8, 7}, kTf32{8, 10}, kE5m2{5, 2}, kE4m3{4, 3, false};
+inline constexpr Format kF64{11, 52}, kF32{8, 23}, kF16{5, 10}, kBf16{8, 7}, kTf32{8, 10}, kE5m2{5, 2},
+    kE4m3{4, 3, false};
 
 // (-1)^sign * significand * 2^exponent; a zero significand is a zero.
 struct Number {
@@ -52,19 +54,28 @@ inline int top_bit(unsigned __int128 v) {  // of a number that is not zero
 }
 
 // v / 2^shift, rounded; `away` rounds ties away from zero instead of to even.
-inline unsigned __int128 shifted(unsigned __int128 v, int shift, Rounding rounding, bool sign, bool away = false) {
+inline unsigned __int128 shifted(unsigned __int128 v, int shift, Rounding rounding, bool sign,
+                                 bool away = false) {
   if (shift <= 0) return v << -shift;
   if (shift > 127) {
     const bool up = v != 0 && ((rounding == Rounding::up && !sign) || (rounding == Rounding::down && sign));
     return up ? 1 : 0;
   }
-  const unsigned __int128 kept = v >> shift, rest = v - (kept << shift), half = (unsigned __int128)1 << (shift - 1);
+  const unsigned __int128 kept = v >> shift, rest = v - (kept << shift),
+                          half = (unsigned __int128)1 << (shift - 1);
   bool up = false;
   switch (rounding) {
-    case Rounding::nearest_even: up = rest > half || (rest == half && (away || (kept & 1))); break;
-    case Rounding::toward_zero: break;
-    case Rounding::down: up = sign && rest != 0; break;
-    case Rounding::up: up = !sign && rest != 0; break;
+    case Rounding::nearest_even:
+      up = rest > half || (rest == half && (away || (kept & 1)));
+      break;
+    case Rounding::toward_zero:
+      break;
+    case Rounding::down:
+      up = sign && rest != 0;
+      break;
+    case Rounding::up:
+      up = !sign && rest != 0;
+      break;
   }
   return kept + (up ? 1 : 0);
 }
@@ -72,25 +83,33 @@ inline unsigned __int128 shifted(unsigned __int128 v, int shift, Rounding roundi
 struct Encoding {
   Rounding rounding = Rounding::nearest_even;
   bool ties_away = false;
-  bool flush = false;       // results below the smallest normal number become zero; it is the exact value that counts
+  bool flush =
+      false;  // results below the smallest normal number become zero; it is the exact value that counts
   bool to_largest = false;  // .satfinite: what is too large becomes the largest finite number
 };
 
 // A finite number or an infinity in a format, without its NaN rules.
 inline uint64_t encode(const Number& n, const Format& f, const Encoding& e) {
   const uint64_t sign = n.sign ? f.sign_bit() : 0;
-  const bool towards_zero = e.rounding == Rounding::toward_zero || (e.rounding == Rounding::down && !n.sign) || (e.rounding == Rounding::up && n.sign);
-  const uint64_t overflow = sign | (e.to_largest || towards_zero || !f.has_infinity ? f.largest() : f.infinity());
-  if (n.kind == Number::Kind::infinity) return sign | (e.to_largest || !f.has_infinity ? f.largest() : f.infinity());
+  const bool towards_zero = e.rounding == Rounding::toward_zero ||
+                            (e.rounding == Rounding::down && !n.sign) ||
+                            (e.rounding == Rounding::up && n.sign);
+  const uint64_t overflow =
+      sign | (e.to_largest || towards_zero || !f.has_infinity ? f.largest() : f.infinity());
+  if (n.kind == Number::Kind::infinity)
+    return sign | (e.to_largest || !f.has_infinity ? f.largest() : f.infinity());
   if (n.significand == 0) return sign;
-  const int smallest = 1 - f.bias();                       // exponent of the smallest normal number
+  const int smallest = 1 - f.bias();                         // exponent of the smallest normal number
   const int exponent = top_bit(n.significand) + n.exponent;  // of the leading bit
   if (e.flush && exponent < smallest) return sign;
   const int unit = (exponent < smallest ? smallest : exponent) - f.fraction_bits;  // of the last place
-  const unsigned __int128 rounded = shifted(n.significand, unit - n.exponent, e.rounding, n.sign, e.ties_away);
+  const unsigned __int128 rounded =
+      shifted(n.significand, unit - n.exponent, e.rounding, n.sign, e.ties_away);
   if (rounded == 0) return sign;
   const int now = top_bit(rounded) + unit;
-  const uint64_t fraction = uint64_t(now < smallest ? rounded : rounded >> (top_bit(rounded) - f.fraction_bits)) & ((1ull << f.fraction_bits) - 1);
+  const uint64_t fraction =
+      uint64_t(now < smallest ? rounded : rounded >> (top_bit(rounded) - f.fraction_bits)) &
+      ((1ull << f.fraction_bits) - 1);
   const uint64_t biased = now < smallest ? 0 : uint64_t(now + f.bias());
   const uint64_t magnitude = biased << f.fraction_bits | fraction;
   return now > 1 << f.exponent_bits || magnitude > f.largest() ? overflow : sign | magnitude;
