@@ -280,6 +280,38 @@ class Hazards(unittest.TestCase):
         self.assertIn("cannot be opened", run(*self.shape, "--image", self.folder / "none.ptx", expect=2))
 
 
+class Verify(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.report = Path(folder.name) / "report.json"
+
+    def test_without_a_gpu_against_the_recorded_answers(self):
+        text = fa4("verify", "--device", "sim", "--driver", SIMULATOR, "--json", self.report)
+        report = json.loads(self.report.read_text())
+        self.assertIn("0 findings", text)
+        self.assertEqual(report["wrong"], [])
+        self.assertIn("H200", report["recorded"]["device"])
+        self.assertGreater(report["summary"]["equal"], 1900)
+        self.assertEqual(set(report), {"fa4", "toolkit", "recorded", "rows", "calls", "attention", "wrong", "summary"})
+
+    def test_with_a_gpu_every_row_that_it_has(self):
+        # A second simulated GPU stands in for the real one.
+        text = fa4("verify", "--gpu-driver", SIMULATOR, "--driver", SIMULATOR, "--rows", "tcgen05", "--json", self.report)
+        report = json.loads(self.report.read_text())
+        self.assertIn("rows on the GPU", text)
+        self.assertGreater(len(report["rows"]), 100)
+        self.assertTrue(all(row["equal"] and row["gpu"] == row["simulated"] for row in report["rows"]))
+
+    def test_no_gpu(self):
+        self.assertIn("absent.so", fa4("verify", "--device", "gpu", "--gpu-driver", "/absent.so", "--driver", SIMULATOR, expect=3))
+        self.assertIn("No GPU", fa4("verify", "--gpu-driver", "/absent.so", "--driver", SIMULATOR, "--rows", "add.s32"))
+        self.assertIn("absent.so", fa4("verify", "--device", "sim", "--driver", "/absent.so", expect=3))
+
+    def test_rows_that_do_not_exist(self):
+        self.assertIn("frobnicate", fa4("verify", "--device", "sim", "--driver", SIMULATOR, "--rows", "frobnicate", expect=2))
+
+
 class Info(unittest.TestCase):
     def test_info(self):
         text = fa4("info", "--driver", SIMULATOR)

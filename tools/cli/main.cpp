@@ -7,6 +7,7 @@
 #include "check.h"
 #include "info.h"
 #include "run.h"
+#include "verify.h"
 
 namespace {
 
@@ -131,6 +132,26 @@ CLI::App* add_check(CLI::App& app, CheckRequest& r) {
   return check;
 }
 
+CLI::App* add_verify(CLI::App& app, VerifyRequest& r) {
+  CLI::App* verify = app.add_subcommand("verify", "Hold the simulated GPU against a real one, instruction by instruction, or against recorded answers");
+  verify->footer(
+      "Runs every conformance row that the GPU supports on it and on the simulated GPU and compares the bits; without a GPU, on the\n"
+      "simulated one against recorded answers. Then the driver's answers to bad arguments, attention, and times. The report says\n"
+      "nothing about the machine but GPU, driver and toolkit.\n"
+      "Exit codes: 0 all as believed, 1 something was not, 2 the request was refused, 3 a device failed.");
+  verify->add_option_function<std::string>(
+            "--device",
+            [&r](const std::string& text) { r.device = text == "gpu" ? DeviceKind::gpu : text == "sim" ? DeviceKind::sim : DeviceKind::automatic; },
+            "auto takes a GPU if there is one")
+      ->check(CLI::IsMember({"auto", "gpu", "sim"}))
+      ->default_str("auto");
+  verify->add_option("--gpu-driver", r.gpu_driver, "Driver library in place of libcuda.so.1");
+  verify->add_option("--driver", r.sim_driver, "The simulated GPU's driver library in place of the one that is found");
+  verify->add_option("--rows", r.rows, "Only rows whose name contains this");
+  verify->add_option("--json", r.json_path, "Write the whole report here");
+  return verify;
+}
+
 // "" or what is wrong with the combination of options.
 std::string contradiction(const CLI::App& run, const RunRequest& request) {
   if (run.count("--scale") && request.scale == 0)
@@ -156,6 +177,8 @@ int main(int argc, char** argv) {
   const CLI::App* run_command = add_run(app, request);
   CheckRequest check_request;
   const CLI::App* check_command = add_check(app, check_request);
+  VerifyRequest verify_request;
+  const CLI::App* verify_command = add_verify(app, verify_request);
   std::string driver;
   CLI::App* info =
       app.add_subcommand("info", "Devices, the image, and the kernel's roles, memory maps and barriers");
@@ -167,6 +190,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? kSuccess : kRefused;
   }
   if (info->parsed()) return fa4::cli::info(driver);
+  if (verify_command->parsed()) return fa4::cli::verify(verify_request);
   if (check_command->parsed()) {
     if (check_command->count("--seq-q") && !check_command->count("--seq-kv"))
       check_request.problem.seq_kv = check_request.problem.seq_q;

@@ -97,10 +97,10 @@ TEST_CASE("what is no image is refused") {
   FAILS(CUDA_ERROR_INVALID_VALUE, cuModuleLoadData, &module, nullptr);
   FAILS(CUDA_ERROR_INVALID_VALUE, cuModuleLoadData, nullptr, "");
   CHECK(load("") == CUDA_ERROR_INVALID_IMAGE);
-  CHECK(load("hello") == CUDA_ERROR_INVALID_PTX);
+  CHECK(load("hello") == CUDA_ERROR_INVALID_IMAGE);
   says("not PTX");
-  CHECK(load("/* unfinished") == CUDA_ERROR_INVALID_PTX);
-  CHECK(load("//") == CUDA_ERROR_INVALID_PTX);
+  CHECK(load("/* unfinished") == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(load("//") == CUDA_ERROR_INVALID_IMAGE);
   FAILS(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad, &module, "/nonexistent/kernels.ptx");
   says("/nonexistent/kernels.ptx");
   FAILS(CUDA_ERROR_INVALID_VALUE, cuModuleLoad, &module, nullptr);

@@ -214,7 +214,7 @@ TEST_CASE("shapes of a launch are checked") {
   CHECK(shaped(scale, 1, 1, 1, 1, 1, 65) == CUDA_ERROR_INVALID_VALUE);
   CHECK(shaped(scale, 1, 1, 1, 32, 33, 1) == CUDA_ERROR_INVALID_VALUE);
   says("1056 threads");
-  CHECK(shaped(narrow, 1, 1, 1, 65, 1, 1) == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  CHECK(shaped(narrow, 1, 1, 1, 65, 1, 1) == CUDA_ERROR_INVALID_VALUE);
   CHECK(shaped(narrow, 1, 1, 1, 64, 1, 1) == CUDA_SUCCESS);
   char bytes[24] = {};
   void* params[] = {bytes, bytes};

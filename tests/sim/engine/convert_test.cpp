@@ -178,6 +178,7 @@ TEST_CASE("f32 and f64") {
            std::fesetround(m);
            volatile float r = float(x);
            std::fesetround(FE_TONEAREST);
+           if (std::isnan(f64(a))) return (a >> 32 & 0x80000000) | 0x7FC00000 | (a >> 29 & 0x3FFFFF);  // sign and payload stay
            return bits_of(float(r));
          }});
   }

@@ -323,7 +323,7 @@ TEST_CASE("addresses") {
                  {"cp.async.bulk", "outside"}) == "");
   CHECK(fault_in(ready + bulk_copy(1024, "%d1+65520", 32, 0), Kind::illegal_address,
                  {"cp.async.bulk", "65536-byte allocation"}) == "");
-  CHECK(fault_in("  trap;\n", Kind::illegal_instruction, {"trap"}) == "");
+  CHECK(fault_in("  trap;\n", Kind::trap, {"trap"}) == "");
   CHECK(fault_in("FOREVER:\n  add.s32 %r1, %r1, 1;\n  bra FOREVER;\n", Kind::budget,
                  {"10000", "warp 3", "PTX line"}, 128, 10000) == "");
 }

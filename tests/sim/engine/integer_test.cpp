@@ -174,11 +174,12 @@ TEST_CASE("shifts and bit fields, amounts beyond the width included") {
                        return uint64_t(t.of(a) >> std::min<uint64_t>(b, uint64_t(t.bits)));
                      }});
     if (bits < 32) continue;
-    // bfe: position and length are 8 bits each; beyond the top, the sign of the field's last bit in the
-    // register.
+    // bfe: position and length are 8 bits each, or all of their bits where the field is of 64; beyond the top, the sign of
+    // the field's last bit in the register.
     cases.push_back({std::string("bfe.") + t.name + " %d, %a, %b, %c;", t.width(), sources + "r",
                      [t](uint64_t a, uint64_t b, uint64_t c) -> uint64_t {
-                       const int msb = t.bits - 1, pos = int(b & 0xFF), len = int(c & 0xFF);
+                       const int msb = t.bits - 1, pos = int(t.bits == 64 ? std::min<uint64_t>(b & 0xFFFFFFFF, 1000) : b & 0xFF),
+                                 len = int(t.bits == 64 ? std::min<uint64_t>(c & 0xFFFFFFFF, 1000) : c & 0xFF);
                        const int top = std::min(pos + len - 1, msb);
                        const uint64_t sign = !t.is_signed || len == 0 ? 0 : a >> top & 1;
                        uint64_t r = 0;

@@ -265,8 +265,8 @@ TEST_CASE("a copy refuses what the hardware faults on, in words") {
     CHECK(has(store_box(plain, memory, at, shared, 0x400), "not begin before its start"));
   }
   CHECK(has(
-      load(make(64, none, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32), {0, 0, 0}, 0x400),
-      "data type 11"));
+      load(make(64, none, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B), {0, 0, 0}, 0x400),
+      "data type 13"));
 
   SECTION("extents and strides beyond 64 bits of address fault, they do not wrap around into memory") {
     const cuuint64_t extents[] = {64, 1ull << 32, 1ull << 32};

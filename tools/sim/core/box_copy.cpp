@@ -112,9 +112,9 @@ std::string check(const TensorMap& map, std::span<const int32_t> coordinates, si
   if (map.swizzle > CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B)
     return "tensor map with swizzle " + std::to_string(map.swizzle) +
            ": only NONE, 32B, 64B, 128B and 128B_ATOM_32B (0 to 4) are simulated";
-  if (map.type > CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ)
+  if (map.type > CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ)
     return "tensor map of data type " + std::to_string(map.type) +
-           ", which rounds or unpacks: only types that are copied as they are (0 to 10) are simulated";
+           ", which unpacks: only types of whole bytes (0 to 12) are simulated";
   const int64_t inner = int64_t{coordinates[0]} * map.element_bytes();
   if (inner % chunk != 0)
     return "coordinate 0 is " + std::to_string(coordinates[0]) + " elements of " +
@@ -214,6 +214,15 @@ std::string unreachable(const char* what, const GlobalMemory& memory, uint64_t a
          memory.describe(first_bad) + ")";
 }
 
+// TF32 in memory is f32; a load rounds it to nearest even, subnormal numbers too, and makes a NaN the canonical one.
+uint32_t to_tf32(uint32_t x) {
+  const bool nan = (x & 0x7FFFFFFF) > 0x7F800000;
+  return nan ? 0x7FFFE000 : (x + 0xFFF + (x >> 13 & 1)) & 0xFFFFE000;
+}
+bool is_tf32(const TensorMap& map) {
+  return map.type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 || map.type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ;
+}
+
 }  // namespace
 
 std::string load_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
@@ -255,7 +264,19 @@ std::string load_box(const TensorMap& map, const GlobalMemory& memory, std::span
     }
     return {};
   };
-  return for_each_row(plan, inside, outside);
+  if (!is_tf32(map)) return for_each_row(plan, inside, outside);
+  auto rounded = [&](uint32_t row, uint64_t source) -> std::string {
+    std::string fault = inside(row, source);
+    for (uint32_t at = begin; at < end; at += 4) {
+      std::byte* to = image + plan.pattern(shared_address + row * pitch + at);
+      uint32_t word;
+      std::memcpy(&word, to, 4);
+      word = to_tf32(word);
+      std::memcpy(to, &word, 4);
+    }
+    return fault;
+  };
+  return for_each_row(plan, rounded, outside);
 }
 
 std::string store_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,

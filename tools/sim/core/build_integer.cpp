@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic, logic, shifts, selection, predicates and moves: from PTX to lane handlers.
+#include <array>
+
 #include "builder.h"
 
 namespace fa4::sim {
@@ -62,6 +64,7 @@ void mul(Builder& b, Modifiers& m) {
 }
 
 void mad(Builder& b, Modifiers& m) {
+  if (carry_arithmetic(b, m)) return;
   const auto part = m.take_any({"lo", "hi", "wide"});
   const Type t = m.type();
   if (part == "wide") {
@@ -70,7 +73,7 @@ void mad(Builder& b, Modifiers& m) {
     const Virtual x = b.source(b.operand(1), t), y = b.source(b.operand(2), t), z = b.source(b.operand(3), wide);
     emit_sources(b, code, b.destination(b.operand(0), Builder::rows_of(wide)), {x, y, z});
   } else if (part == "hi") {
-    ternary(b, t, pick(b, t, {{Type::s32, mad_hi_s32}, {Type::u32, mad_hi_u32}}));
+    if (!multiply_add_high_any(b, t)) ternary(b, t, pick(b, t, {{Type::s32, mad_hi_s32}, {Type::u32, mad_hi_u32}}));
   } else {
     if (part.empty()) b.refuse("an integer multiplication says .lo, .hi or .wide");
     ternary(b, t, pick(b, t, {{Type::s16, mad_lo_16}, {Type::u16, mad_lo_16}, {Type::s32, mad_lo_32}, {Type::u32, mad_lo_32}, {Type::s64, mad_lo_64}, {Type::u64, mad_lo_64}}));
@@ -136,7 +139,8 @@ void bfe(Builder& b, Modifiers& m) {
   emit_sources(b, code, b.destination(b.operand(0), Builder::rows_of(t)), {x, p, n});
 }
 void prmt_(Builder& b, Modifiers& m) {
-  if (m.type() != Type::b32) b.refuse("prmt works on .b32; its special modes are not supported");
+  if (m.type() != Type::b32) b.refuse("prmt works on .b32");
+  if (permutation_mode(b, m)) return;
   ternary(b, Type::b32, prmt);
 }
 void lop3_(Builder& b, Modifiers& m) {
@@ -157,7 +161,14 @@ void selp(Builder& b, Modifiers& m) {
   b.newest().pa_not = negated;
 }
 
-void setp(Builder& b, Modifiers& m) {
+// The comparison of setp and set: predicates p (and q, its complement or the upper half's), from operands 1, 2 and, where it
+// is combined with a predicate, 3. `m` stands before the type of the sources.
+struct Comparison {
+  Compare compare;
+  Combine combine;
+  bool ftz;
+};
+Comparison take_comparison(Builder& b, Modifiers& m) {
   static constexpr std::pair<std::string_view, Compare> names[] = {
       {"eq", Compare::eq}, {"ne", Compare::ne}, {"lt", Compare::lt}, {"le", Compare::le}, {"gt", Compare::gt},
       {"ge", Compare::ge}, {"equ", Compare::equ}, {"neu", Compare::neu}, {"ltu", Compare::ltu}, {"leu", Compare::leu},
@@ -170,13 +181,29 @@ void setp(Builder& b, Modifiers& m) {
       break;
     }
   }
-  if (compare < 0) b.refuse("setp without a comparison that is known");
+  if (compare < 0) b.refuse("a comparison that is not known");
   const auto combine = m.take_any({"and", "or", "xor"});
-  if (m.take("ftz")) b.refuse("setp.ftz is not supported");
-  const Type t = m.type();
-  const LaneCode code = pick(b, t, {{Type::b16, setp_u16}, {Type::u16, setp_u16}, {Type::s16, setp_s16}, {Type::b32, setp_u32}, {Type::u32, setp_u32}, {Type::s32, setp_s32}, {Type::b64, setp_u64}, {Type::u64, setp_u64}, {Type::s64, setp_s64}, {Type::f32, setp_f32}, {Type::f64, setp_f64}});
+  return {Compare(compare), combine.empty() ? Combine::none : combine == "and" ? Combine::with_and : combine == "or" ? Combine::with_or : Combine::with_xor, m.take("ftz")};
+}
+void emit_comparison(Builder& b, const Comparison& c, Type t, uint16_t p, uint16_t q) {
+  bool negated = false;
+  const uint16_t third = c.combine == Combine::none ? 0 : b.predicate(b.operand(3), &negated);
+  if (half_comparison(b, t, c.compare, c.combine, p, q, third, negated, c.ftz, 1)) return;
   const bool floating = t == Type::f32 || t == Type::f64;
-  if (!floating && compare > int(Compare::ge)) b.refuse("an unordered comparison of integers");
+  if (c.ftz) b.refuse("comparisons of f32 and f16 have .ftz");
+  if (!floating && c.compare > Compare::ge) b.refuse("an unordered comparison of integers");
+  const LaneCode code = pick(b, t, {{Type::b16, setp_u16}, {Type::u16, setp_u16}, {Type::s16, setp_s16}, {Type::b32, setp_u32}, {Type::u32, setp_u32}, {Type::s32, setp_s32}, {Type::b64, setp_u64}, {Type::u64, setp_u64}, {Type::s64, setp_s64}, {Type::f32, setp_f32}, {Type::f64, setp_f64}});
+  const Virtual x = b.source(b.operand(1), t), y = b.source(b.operand(2), t);
+  Op& op = b.emit(code);
+  op.mode = uint8_t(c.compare);
+  op.size = uint8_t(c.combine);
+  op.pd = p, op.pb = q, op.pa = third, op.pa_not = negated;
+  b.use(Field::a, x);
+  b.use(Field::b, y);
+}
+void setp(Builder& b, Modifiers& m) {
+  const Comparison c = take_comparison(b, m);
+  const Type t = m.type();
   uint16_t p = 0, q = 0;
   if (b.operand(0).kind == Operand::Kind::reg_pair) {
     p = b.operand(0).reg == ptx::sink_reg ? 0 : b.predicate_of(b.operand(0).reg);
@@ -184,15 +211,46 @@ void setp(Builder& b, Modifiers& m) {
   } else {
     p = b.predicate_destination(b.operand(0));
   }
-  const Virtual x = b.source(b.operand(1), t), y = b.source(b.operand(2), t);
-  bool negated = false;
-  const uint16_t third = combine.empty() ? 0 : b.predicate(b.operand(3), &negated);
-  Op& op = b.emit(code);
-  op.mode = uint8_t(compare);
-  op.size = uint8_t(combine.empty() ? Combine::none : combine == "and" ? Combine::with_and : combine == "or" ? Combine::with_or : Combine::with_xor);
-  op.pd = p, op.pb = q, op.pa = third, op.pa_not = negated;
-  b.use(Field::a, x);
-  b.use(Field::b, y);
+  emit_comparison(b, c, t, p, q);
+}
+// set: all ones or 1.0 where the comparison holds, else 0; in halves if the sources are.
+void set(Builder& b, Modifiers& m) {
+  const Comparison c = take_comparison(b, m);
+  const Type d = m.type(), t = m.type();
+  const bool pair = t == Type::f16x2 || t == Type::bf16x2;
+  uint64_t yes = 0;
+  switch (d) {
+    case Type::u32: case Type::s32: yes = pair ? 0xFFFF : 0xFFFFFFFF; break;
+    case Type::f32: yes = 0x3F800000; break;
+    case Type::f16: case Type::f16x2: yes = 0x3C00; break;
+    case Type::bf16: case Type::bf16x2: yes = 0x3F80; break;
+    case Type::u16: case Type::s16: yes = 0xFFFF; break;
+    default: b.refuse("set gives u16, s16, u32, s32, f32 or halves");
+  }
+  if (pair && (d == Type::f32 || d == Type::f16 || d == Type::bf16)) b.refuse("a comparison of pairs gives a pair");
+  const uint16_t p = b.scratch_predicate(), q = pair ? b.scratch_predicate() : 0;
+  const Virtual result = b.destination(b.operand(0), 1), zero = b.constant(0, 1), one = b.constant(yes, 1);
+  emit_comparison(b, c, t, p, q);
+  const auto choose = [&](uint16_t predicate, Virtual to) {
+    emit_sources(b, selp32, to, {one, zero});
+    b.newest().pa = predicate;
+  };
+  if (!pair) {
+    choose(p, result);
+    return;
+  }
+  const Virtual low = b.scratch(1), high = b.scratch(1);
+  choose(p, low);
+  choose(q, high);
+  emit_sources(b, pack_halves, result, {low, high});
+}
+
+// Four bytes, low to high, by two permutations of byte pairs.
+void pack_bytes(Builder& b, Virtual v, const std::array<Virtual, 4>& part) {
+  const Virtual low = b.scratch(1), high = b.scratch(1);
+  emit_sources(b, prmt, low, {part[0], part[1], b.constant(0x0040, 1)});
+  emit_sources(b, prmt, high, {part[2], part[3], b.constant(0x0040, 1)});
+  emit_sources(b, prmt, v, {low, high, b.constant(0x5410, 1)});
 }
 
 // mov: registers, immediates, addresses, special registers; packs and unpacks vectors
@@ -216,7 +274,23 @@ void mov(Builder& b, Modifiers& m) {
       emit_sources(b, pack_halves, v, {low, high});
       return;
     }
-    if (n == 0 || (bytes / n != 4 && bytes / n != 8)) b.refuse("mov packs 2 x 16, 2 x 32, 4 x 32 or 2 x 64 bits");
+    if (bytes == 4 && n == 4) {
+      std::array<Virtual, 4> part;
+      for (uint32_t i = 0; i < 4; ++i) part[i] = b.source(s.elements[i], Type::b8);
+      pack_bytes(b, v, part);
+      return;
+    }
+    if (bytes == 8 && n == 4) {
+      for (uint32_t word = 0; word < 2; ++word) {
+        const Virtual low = b.source(s.elements[2 * word], Type::b16), high = b.source(s.elements[2 * word + 1], Type::b16);
+        b.emit(pack_halves);
+        b.use(Field::a, low);
+        b.use(Field::b, high);
+        b.def(Field::d, v, word, word != 0);
+      }
+      return;
+    }
+    if (n == 0 || (bytes / n != 4 && bytes / n != 8)) b.refuse("mov packs 4 x 8, 2 x 16, 4 x 16, 2 x 32, 4 x 32 or 2 x 64 bits");
     const uint32_t part = rows / uint32_t(n);
     for (uint32_t i = 0; i < n; ++i) {
       const Virtual x = b.source(s.elements[i], part == 2 ? Type::b64 : Type::b32);
@@ -237,7 +311,25 @@ void mov(Builder& b, Modifiers& m) {
       if (d.elements[1].kind != Operand::Kind::sink) emit_sources(b, mov16, b.destination(d.elements[1], 1), {high});
       return;
     }
-    if (n == 0 || (bytes / n != 4 && bytes / n != 8)) b.refuse("mov unpacks 2 x 16, 2 x 32, 4 x 32 or 2 x 64 bits");
+    if (bytes == 4 && n == 4) {
+      const Virtual whole = b.scratch(1);  // the source may be one of the destinations
+      emit_sources(b, mov32, whole, {x});
+      for (uint32_t i = 0; i < 4; ++i) {
+        if (d.elements[i].kind != Operand::Kind::sink) emit_sources(b, bfe_u32, b.destination(d.elements[i], 1), {whole, b.constant(8 * i, 1), b.constant(8, 1)});
+      }
+      return;
+    }
+    if (bytes == 8 && n == 4) {
+      for (uint32_t i = 0; i < 4; ++i) {
+        if (d.elements[i].kind == Operand::Kind::sink) continue;
+        const Virtual half = b.destination(d.elements[i], 1);
+        b.emit(i % 2 ? high_half : low_half);
+        b.use(Field::a, x, i / 2);
+        b.def(Field::d, half);
+      }
+      return;
+    }
+    if (n == 0 || (bytes / n != 4 && bytes / n != 8)) b.refuse("mov unpacks 4 x 8, 2 x 16, 4 x 16, 2 x 32, 4 x 32 or 2 x 64 bits");
     const uint32_t part = rows / uint32_t(n);
     for (uint32_t i = 0; i < n; ++i) {
       if (d.elements[i].kind == Operand::Kind::sink) continue;
@@ -256,13 +348,13 @@ void mov(Builder& b, Modifiers& m) {
 // Opcodes that integers share with floats are dispatched on their type.
 void add(Builder& b, Modifiers& m) {
   if (float_arithmetic(b, m)) return;
-  if (m.take("sat")) b.refuse("saturating integer addition is not supported");
+  if (carry_arithmetic(b, m) || packed_or_saturated(b, m)) return;
   const Type t = m.type();
   binary(b, t, pick(b, t, {{Type::s16, add_16}, {Type::u16, add_16}, {Type::s32, add_32}, {Type::u32, add_32}, {Type::s64, add_64}, {Type::u64, add_64}}));
 }
 void sub(Builder& b, Modifiers& m) {
   if (float_arithmetic(b, m)) return;
-  if (m.take("sat")) b.refuse("saturating integer subtraction is not supported");
+  if (carry_arithmetic(b, m) || packed_or_saturated(b, m)) return;
   const Type t = m.type();
   binary(b, t, pick(b, t, {{Type::s16, sub_16}, {Type::u16, sub_16}, {Type::s32, sub_32}, {Type::u32, sub_32}, {Type::s64, sub_64}, {Type::u64, sub_64}}));
 }
@@ -282,12 +374,12 @@ void rem(Builder& b, Modifiers& m) {
   binary(b, t, pick(b, t, {{Type::s16, rem_s16}, {Type::u16, rem_u16}, {Type::s32, rem_s32}, {Type::u32, rem_u32}, {Type::s64, rem_s64}, {Type::u64, rem_u64}}));
 }
 void min(Builder& b, Modifiers& m) {
-  if (float_arithmetic(b, m)) return;
+  if (float_arithmetic(b, m) || packed_or_saturated(b, m)) return;
   const Type t = m.type();
   binary(b, t, pick(b, t, {{Type::s16, min_s16}, {Type::u16, min_u16}, {Type::s32, min_s32}, {Type::u32, min_u32}, {Type::s64, min_s64}, {Type::u64, min_u64}}));
 }
 void max(Builder& b, Modifiers& m) {
-  if (float_arithmetic(b, m)) return;
+  if (float_arithmetic(b, m) || packed_or_saturated(b, m)) return;
   const Type t = m.type();
   binary(b, t, pick(b, t, {{Type::s16, max_s16}, {Type::u16, max_u16}, {Type::s32, max_s32}, {Type::u32, max_u32}, {Type::s64, max_s64}, {Type::u64, max_u64}}));
 }
@@ -313,18 +405,13 @@ void brev(Builder& b, Modifiers& m) {
   const Type t = m.type();
   unary(b, t, pick(b, t, {{Type::b32, brev_32}, {Type::b64, brev_64}}));
 }
-void bfind(Builder& b, Modifiers& m) {
-  const Type t = m.type();
-  unary(b, t, pick(b, t, {{Type::u32, bfind_u32}, {Type::s32, bfind_s32}}), Type::b32);
-}
-
 }  // namespace
 
 std::vector<FamilyRow> integer_rows() {
   return {{"add", add}, {"sub", sub}, {"mul", mul_any}, {"mad", mad_any}, {"div", div}, {"rem", rem}, {"min", min},
           {"max", max}, {"neg", neg}, {"abs", abs}, {"and", and_}, {"or", or_}, {"xor", xor_}, {"not", not_},
           {"shl", shl}, {"shr", shr}, {"shf", shf}, {"bfe", bfe}, {"prmt", prmt_}, {"lop3", lop3_}, {"selp", selp},
-          {"setp", setp}, {"mov", mov}, {"popc", popc}, {"clz", clz}, {"brev", brev}, {"bfind", bfind}};
+          {"setp", setp}, {"set", set}, {"mov", mov}, {"popc", popc}, {"clz", clz}, {"brev", brev}};
 }
 
 }  // namespace fa4::sim

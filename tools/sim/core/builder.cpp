@@ -70,13 +70,25 @@ namespace {
 const std::unordered_map<std::string_view, Family>& families() {
   static const auto table = [] {
     std::unordered_map<std::string_view, Family> t;
-    for (auto rows : {integer_rows, float_rows, approx_rows, memory_rows, control_rows, mbarrier_rows, bulk_rows, tcgen05_rows}) {
+    for (auto rows : {integer_rows, bit_rows, half_rows, float_rows, approx_rows, memory_rows, control_rows, mbarrier_rows, bulk_rows, tcgen05_rows}) {
       for (const FamilyRow& row : rows()) t.emplace(row.opcode, row.build);
     }
     return t;
   }();
   return table;
 }
+
+}  // namespace
+
+std::vector<std::string_view> known_opcodes() {
+  std::vector<std::string_view> list;
+  for (const auto& [opcode, build] : families()) list.push_back(opcode);
+  list.push_back("call");  // replaced before the families see it
+  std::sort(list.begin(), list.end());
+  return list;
+}
+
+namespace {
 
 constexpr uint64_t align_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
@@ -237,6 +249,11 @@ uint16_t Builder::predicate_of(int32_t reg) {
   if (function_.registers[reg].type != Type::pred) refuse(function_.registers[reg].name + " is no predicate");
   if (predicate_index_[reg] < 0) predicate_index_[reg] = int32_t(code_.predicates++);
   return uint16_t(predicate_index_[reg]);
+}
+
+uint16_t Builder::carry_predicate() {
+  if (carry_ == 0) carry_ = scratch_predicate();
+  return carry_;
 }
 
 uint16_t Builder::scratch_predicate() { return uint16_t(code_.predicates++); }

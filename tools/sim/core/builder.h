@@ -61,6 +61,7 @@ class Builder {
   uint16_t predicate_destination(const ptx::Operand& operand);      // `_`: 0
   uint16_t predicate_of(int32_t reg);                               // register index -> predicate
   uint16_t scratch_predicate();
+  uint16_t carry_predicate();                                       // the thread's condition code, for .cc and addc
   ptx::Type register_type(const ptx::Operand& operand) const;       // Type::none if it is no register
 
   // Ties an operand field of the newest op to a virtual register.
@@ -120,6 +121,7 @@ class Builder {
   std::vector<uint8_t> virtual_rows_;                  // by Virtual
   std::map<std::pair<uint64_t, uint32_t>, Virtual> constants_;
   std::map<std::pair<int, uint32_t>, Virtual> specials_;
+  uint16_t carry_ = 0;                                 // predicate, 0: not used yet
   std::vector<int32_t> predicate_index_;               // by register
   std::vector<Slot> slots_;
   std::vector<uint32_t> op_of_instruction_;
@@ -150,11 +152,31 @@ struct FamilyRow {
 bool float_arithmetic(Builder& builder, Modifiers& modifiers);
 // Takes rcp.approx, div.full and the other approximate forms; false when it is none that is known.
 bool approximate_function(Builder& builder, Modifiers& modifiers);
+// Any conversion (cvt), through exact numbers; refuses what it does not know.
+void general_conversion(Builder& builder, Modifiers& modifiers);
+// f16 and bf16 arithmetic, and min and max of every format in every form; false for other types and opcodes.
+bool half_arithmetic(Builder& builder, Modifiers& modifiers);
+// What atomics and reductions of floating-point types do with memory.
+uint64_t add_floats(ptx::Type type, bool by_memory, uint64_t a, uint64_t b);
+uint64_t extreme_of_floats(ptx::Type type, bool maximum, uint64_t a, uint64_t b);
+// setp of halves and with .ftz, operands from `first_source` on; false for other types.
+bool half_comparison(Builder& builder, ptx::Type type, Compare comparison, Combine combine, uint16_t p, uint16_t q, uint16_t third,
+                     bool third_not, bool ftz, size_t first_source);
+// add.cc, addc and their like; false without a carry.
+bool carry_arithmetic(Builder& builder, Modifiers& modifiers);
+// .u16x2, .s16x2, .sat and .relu of integers; false for other forms.
+bool packed_or_saturated(Builder& builder, Modifiers& modifiers);
+bool multiply_add_high_any(Builder& builder, ptx::Type type);
+bool permutation_mode(Builder& builder, Modifiers& modifiers);
 // mov from %clock, %clock64 or %globaltimer, which change while the warp runs; false for other special registers.
 bool read_clock(Builder& builder, const ptx::Operand& operand, uint32_t rows);
+// The opcodes that have a family, sorted.
+std::vector<std::string_view> known_opcodes();
 std::vector<FamilyRow> integer_rows();    // integer, logic, shifts, selection, predicates
 std::vector<FamilyRow> float_rows();      // f32, f64, f32x2, conversions
 std::vector<FamilyRow> approx_rows();     // ex2, rsqrt, lg2, sin, cos, tanh
+std::vector<FamilyRow> bit_rows();        // integer instructions of rarer use
+std::vector<FamilyRow> half_rows();       // testp, copysign, slct
 std::vector<FamilyRow> memory_rows();     // ld, st, atom, red, cvta, prefetch
 std::vector<FamilyRow> control_rows();    // bra, exit, barriers of threads, warp-wide instructions, setmaxnreg
 std::vector<FamilyRow> mbarrier_rows();   // mbarrier.*, fence.*

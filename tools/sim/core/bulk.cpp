@@ -8,6 +8,7 @@
 
 #include "builder.h"
 #include "mbarrier.h"
+#include "reduction.h"
 #include "shared_memory.h"
 
 namespace fa4::sim {
@@ -157,26 +158,85 @@ BulkGroups& groups(Warp& w, int lane) {
   return w.bulk[lane];
 }
 
+// What a store does with the memory it meets: Op::target is 0 to write, else the reduction + 1, and in bits 8.. the type (none:
+// as the tensor map says), in bit 16 whether subnormal numbers are kept.
+struct Combining {
+  Reduction reduction;
+  Type type;
+  bool keep_subnormals;
+};
+std::optional<Combining> combining_of(const Op* op) {
+  if (op->target == 0) return std::nullopt;
+  return Combining{Reduction((op->target & 255) - 1), Type(op->target >> 8 & 255), (op->target & 65536) != 0};
+}
+
+// Reads of shared memory begin now; the bulk group of the lane has one more.
+void issue_store(Warp& w, const Op* op, int lane, Event& event) {
+  Cta& cta = *w.cta;
+  event.kind = Event::Kind::box_store_read;
+  event.op = op;
+  if (const int64_t bad = first_invalid_in_box(cta, cta.maps[event.slot], event.shared); bad >= 0) {
+    fault(w, op, Fault::Kind::poison, "the box to store holds " + shared_name(cta, uint32_t(bad)) + ", which nobody has written or a copy in flight will write");
+  }
+  BulkGroups& g = groups(w, lane);
+  event.group = g.newest;
+  ++g.unread[g.newest % BulkGroups::capacity];
+  ++g.unfinished[g.newest % BulkGroups::capacity];
+  if (cta.observer) cta.observer->copy_out_issued(w, event);
+  event.time = engine_time(cta, w.time, event.bytes, kStoreReadLatency);
+  trace(event, FA4SIM_EVENT_BOX_STORE, w.time);
+  schedule(cta, event);
+  ++w.counters.box_stores;
+  w.counters.box_store_bytes += event.bytes;
+}
+
 const Op* box_store(Warp& w, const Op* op, Mask mask) {
+  for (; mask; mask &= mask - 1) {
+    const int lane = first_lane(mask);
+    Event event;
+    prepare_box(w, op, lane, event);
+    issue_store(w, op, lane, event);
+  }
+  return op + 1;
+}
+
+// cp.async.bulk.global.shared: a shared, b global, aux: bytes. The same as a box of rank 1, whose elements are bytes or, for a
+// reduction, of its type.
+const Op* bulk_store(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
     Event event;
-    event.kind = Event::Kind::box_store_read;
-    prepare_box(w, op, lane, event);
-    if (const int64_t bad = first_invalid_in_box(cta, cta.maps[event.slot], event.shared); bad >= 0) {
-      fault(w, op, Fault::Kind::poison, "the box to store holds " + shared_name(cta, uint32_t(bad)) + ", which nobody has written or a copy in flight will write");
+    event.cta = &cta;
+    event.warp = uint16_t(w.index);
+    event.lane = uint16_t(lane);
+    const uint64_t shared = own_shared(value(w.rows + op->a, lane, op->mode & 1));
+    const uint64_t global = value(w.rows + op->b, lane, true);
+    event.bytes = w.rows[w.code->aux[op->aux]].lane[lane];
+    const std::string outside = outside_shared(cta, shared, event.bytes);
+    if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, outside);
+    if (shared % 16 || global % 16 || event.bytes % 16 || event.bytes == 0) {
+      fault(w, op, Fault::Kind::misaligned_address, "a bulk copy's addresses and size are multiples of 16 bytes");
     }
-    BulkGroups& g = groups(w, lane);
-    event.group = g.newest;
-    ++g.unread[g.newest % BulkGroups::capacity];
-    ++g.unfinished[g.newest % BulkGroups::capacity];
-    if (cta.observer) cta.observer->copy_out_issued(w, event);
-    event.time = engine_time(cta, w.time, event.bytes, kStoreReadLatency);
-    trace(event, FA4SIM_EVENT_BOX_STORE, w.time);
-    schedule(cta, event);
-    ++w.counters.box_stores;
-    w.counters.box_store_bytes += event.bytes;
+    if (!cta.launch->memory->at(global, event.bytes)) {
+      fault(w, op, Fault::Kind::illegal_address, "the bulk copy writes " + hex(global) + ": " + cta.launch->memory->describe(global));
+    }
+    const auto combining = combining_of(op);
+    const uint32_t size = combining ? ptx::size_in_bytes(combining->type) : 1;
+    event.shared = uint32_t(shared);
+    event.global = global;
+    event.slot = map_slot(cta);
+    TensorMap map{};
+    map.type = size == 8 ? CU_TENSOR_MAP_DATA_TYPE_UINT64 : size == 4 ? CU_TENSOR_MAP_DATA_TYPE_UINT32 : size == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    map.rank = 1;
+    map.address = global;
+    std::fill(std::begin(map.extents), std::end(map.extents), 1);
+    std::fill(std::begin(map.box), std::end(map.box), 1);
+    std::fill(std::begin(map.element_strides), std::end(map.element_strides), 1);
+    map.extents[0] = map.box[0] = event.bytes / size;
+    map.strides[0] = size;
+    cta.maps[event.slot] = map;
+    issue_store(w, op, lane, event);
   }
   return op + 1;
 }
@@ -216,6 +276,8 @@ const Op* bulk_load(Warp& w, const Op* op, Mask mask) {
   }
   return op + 1;
 }
+
+const Op* nothing(Warp&, const Op* op, Mask) { return op + 1; }
 
 const Op* commit_group(Warp& w, const Op* op, Mask mask) {
   for (; mask; mask &= mask - 1) {
@@ -313,7 +375,16 @@ void land_box_store_read(const Event& event) {
   if (const int64_t bad = first_invalid_in_box(cta, map, event.shared); bad >= 0) {
     fault(cta, event.warp, event.op, Fault::Kind::poison, "the box being stored was overwritten by a copy before it was read: " + shared_name(cta, uint32_t(bad)));
   }
-  const std::string error = store_box(map, *cta.launch->memory, {event.coordinates, map.rank}, cta.shared, event.shared);
+  const std::span<const int32_t> coordinates(event.coordinates, map.rank);
+  const auto combining = combining_of(event.op);
+  if (event.op->run == bulk_store && !combining) {
+    std::byte* to = cta.launch->memory->at(event.global, event.bytes);
+    if (!to) fault(cta, event.warp, event.op, Fault::Kind::illegal_address, "the bulk copy's destination was freed");
+    std::memcpy(to, cta.shared.data() + event.shared, event.bytes);
+  }
+  const std::string error = event.op->run == bulk_store && !combining ? std::string()
+                            : combining ? reduce_box(map, *cta.launch->memory, coordinates, cta.shared, event.shared, combining->reduction, combining->type, combining->keep_subnormals)
+                                      : store_box(map, *cta.launch->memory, coordinates, cta.shared, event.shared);
   if (!error.empty()) fault(cta, event.warp, event.op, Fault::Kind::illegal_instruction, error);
   cta.free_maps.push_back(event.slot);
   BulkGroups& g = cta.warps[event.warp].bulk[event.lane];
@@ -335,12 +406,13 @@ void land_box_store_done(const Event& event) {
 namespace {
 
 void build_cp(Builder& b, Modifiers& m) {
+  const bool reduce = m.take("reduce");
   if (!m.take("async") || !m.take("bulk")) b.refuse("of the cp.async forms cp.async.bulk is supported");
-  if (m.take("commit_group")) {
+  if (!reduce && m.take("commit_group")) {
     b.emit(commit_group);
     return;
   }
-  if (m.take("wait_group")) {
+  if (!reduce && m.take("wait_group")) {
     const bool read = m.take("read");
     if (b.operand(0).kind != Operand::Kind::immediate) b.refuse("wait_group takes an immediate");
     Op& op = b.emit(wait_group);
@@ -348,7 +420,16 @@ void build_cp(Builder& b, Modifiers& m) {
     op.imm = int64_t(b.operand(0).bits);
     return;
   }
-  if (m.take("prefetch")) b.refuse("cp.async.bulk.prefetch is not supported");
+  if (!reduce && m.take("prefetch")) {  // changes no value
+    if (m.take("tensor")) {
+      if (m.take_any({"1d", "2d", "3d", "4d", "5d"}).empty()) b.refuse("cp.async.bulk.prefetch.tensor says .1d to .5d");
+      m.take("tile");
+    }
+    m.take("L2::cache_hint");
+    if (!m.take("L2") || !m.take("global")) b.refuse("a bulk prefetch is of .global into .L2");
+    b.emit(nothing);
+    return;
+  }
   const bool tensor = m.take("tensor");
   uint8_t rank = 0;
   if (tensor) {
@@ -370,7 +451,29 @@ void build_cp(Builder& b, Modifiers& m) {
   const bool hint = m.take("L2::cache_hint");
   if (store) {
     if (!m.take("bulk_group")) b.refuse("a bulk store completes by .bulk_group");
-    if (!tensor) b.refuse("of the bulk stores cp.async.bulk.tensor is supported");
+    uint32_t combining = 0;
+    if (reduce) {
+      b.mark_communicates();
+      const auto kind = take_reduction(m);
+      const bool noftz = m.take("noftz");
+      const Type t = tensor ? Type::none : m.type();
+      if (!kind || *kind > Reduction::xor_ || (!tensor && !can_reduce(*kind, t))) b.refuse("this reduction is not supported");
+      if (noftz && t != Type::f16 && t != Type::bf16) b.refuse(".noftz goes with .f16 and .bf16");
+      combining = (uint32_t(*kind) + 1) | uint32_t(t) << 8 | (noftz ? 65536u : 0);
+    }
+    if (!tensor) {
+      const Virtual to = b.address_value(b.operand(0)), from = b.address_value(b.operand(1)), bytes = b.source(b.operand(2), Type::u32);
+      if (b.rows(to) != 2) b.refuse("the destination's address has 64 bits");
+      if (b.operand_count() > 3u + hint) b.refuse("an operand more than the modifiers ask for");
+      Op& op = b.emit(bulk_store);
+      op.mode = b.rows(from) == 2;
+      op.cycles = 50;
+      op.target = combining;
+      b.use(Field::a, from);
+      b.use(Field::b, to);
+      b.aux_use(bytes);
+      return;
+    }
     const Operand& target = b.operand(0);
     if (target.kind != Operand::Kind::tensor || target.elements.size() != rank) b.refuse("a [map, {coordinates}] of the instruction's rank is needed");
     const Virtual map = b.address_value(target), shared = b.address_value(b.operand(1));
@@ -378,6 +481,7 @@ void build_cp(Builder& b, Modifiers& m) {
     for (const Operand& c : target.elements) coordinates.push_back(b.source(c, Type::s32));
     if (b.rows(map) != 2) b.refuse("a tensor map's address has 64 bits");
     Op& op = b.emit(box_store);
+    op.target = combining;
     op.count = rank;
     op.mode = b.rows(shared) == 2;
     op.cycles = 50;
@@ -386,6 +490,8 @@ void build_cp(Builder& b, Modifiers& m) {
     for (Virtual c : coordinates) b.aux_use(c);
     return;
   }
+  if (reduce) b.refuse("a reduction between shared memories is not supported");
+  if (at("shared::cluster") < at("shared::cta") && at("shared::cta") < std::ptrdiff_t(parts.size())) b.refuse("a copy between shared memories is not supported");
   if (!m.take("mbarrier::complete_tx::bytes")) b.refuse("a bulk load completes by .mbarrier::complete_tx::bytes");
   const Virtual shared = b.address_value(b.operand(0));
   const Virtual source = b.address_value(b.operand(1));

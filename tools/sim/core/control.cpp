@@ -120,14 +120,27 @@ uint32_t live_threads(const Cta& cta) {  // in units of warps
   return 32 * uint32_t(std::count_if(cta.warps.begin(), cta.warps.end(), [](const Warp& w) { return w.alive != 0; }));
 }
 
+// What bar.red gives to the lanes that executed `op`. Op::size: 1 popc, 2 and, 3 or.
+void give_reduction(Warp& w, const Op* op, Mask lanes, const CtaBarrier& barrier) {
+  if (op->size == 0) return;
+  if (op->size == 1) {
+    for (Mask m = lanes; m; m &= m - 1) w.rows[op->d].lane[first_lane(m)] = barrier.held;
+    return;
+  }
+  const bool r = op->size == 2 ? barrier.held == barrier.lanes : barrier.held != 0;
+  w.predicates[op->pd] = (w.predicates[op->pd] & ~lanes) | (r ? lanes : 0);
+}
+
 // Lets everybody who waits at the barrier go on, from `time`.
 void complete_cta_barrier(Cta& cta, uint32_t id, uint64_t time) {
+  const CtaBarrier complete = cta.barriers[id];
   cta.barriers[id] = {};
   for (Warp& w : cta.warps) {
     for (Fragment& f : w.fragments) {
       if (f.state == Fragment::State::cta_barrier && f.wait_object == id) {
         f.state = Fragment::State::ready;
         w.time = std::max(w.time, time);
+        give_reduction(w, f.pc - 1, f.mask, complete);  // it stands behind its barrier
         if (cta.observer) cta.observer->cta_barrier_passed(w, f.mask, id);
       }
     }
@@ -167,7 +180,7 @@ const Op* exit_lanes(Warp& w, const Op* op, Mask lanes) {
 namespace {
 
 const Op* trap(Warp& w, const Op* op, Mask) {
-  fault(w, op, Fault::Kind::illegal_instruction, "trap");
+  fault(w, op, Fault::Kind::trap, "trap");
 }
 const Op* nothing(Warp&, const Op* op, Mask) { return op + 1; }
 
@@ -221,6 +234,11 @@ const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
     fault(w, op, Fault::Kind::illegal_instruction, "only lanes " + hex(here) + " of " + hex(w.alive) +
           " come to the barrier; an arrival of part of a warp is not supported");
   }
+  if (op->size) {
+    const Mask p = op->pa_not ? ~w.predicates[op->pa] : w.predicates[op->pa];
+    barrier.held += uint32_t(std::popcount(p & mask));
+    barrier.lanes += uint32_t(std::popcount(mask));
+  }
   if (warp_complete) {
     barrier.expected = threads;
     barrier.whole_cta = whole_cta;
@@ -241,6 +259,7 @@ const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
     return nullptr;
   }
   if (cta.observer && !arrive_only) cta.observer->cta_barrier_passed(w, mask, id);
+  give_reduction(w, op, mask, barrier);
   complete_cta_barrier(cta, id, w.time);
   return op + 1;
 }
@@ -359,6 +378,21 @@ void redux(Warp& w, const Op* op, Mask members) {
   for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[first_lane(m)] = r;
 }
 
+// match: mode bit 0 .all, bit 1 64 bits.
+void match(Warp& w, const Op* op, Mask members) {
+  const auto value = [&](int lane) { return w.rows[op->a].lane[lane] | (op->mode & 2 ? uint64_t(w.rows[op->a + 1].lane[lane]) << 32 : 0); };
+  uint64_t values[kLanes];
+  for (Mask m = members; m; m &= m - 1) values[first_lane(m)] = value(first_lane(m));
+  Mask equal[kLanes] = {};
+  for (Mask m = members; m; m &= m - 1) {
+    const int lane = first_lane(m);
+    for (Mask n = members; n; n &= n - 1) equal[lane] |= Mask(values[first_lane(n)] == values[lane]) << first_lane(n);
+  }
+  const bool all = equal[first_lane(members)] == members;
+  for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[first_lane(m)] = op->mode & 1 ? (all ? members : 0) : equal[first_lane(m)];
+  if (op->pd) w.predicates[op->pd] = (w.predicates[op->pd] & ~members) | (all ? members : 0);
+}
+
 const Op* activemask(Warp& w, const Op* op, Mask mask) {
   for (Mask m = mask; m; m &= m - 1) w.rows[op->d].lane[first_lane(m)] = mask;
   return op + 1;
@@ -437,6 +471,30 @@ void build_member_mask(Builder& b, size_t index, Handler handler) {
   b.use(Field::c, members);
 }
 
+// bar.red: d, barrier, {threads,} predicate.
+void build_barrier_reduction(Builder& b, Modifiers& m, bool aligned) {
+  const bool aligned_too = m.take("aligned") || aligned;
+  const auto kind = m.take_any({"popc", "and", "or"});
+  const Type t = m.type();
+  const bool count = kind == "popc";
+  if (kind.empty() || (count ? t != Type::u32 && t != Type::none : t != Type::pred)) b.refuse("bar.red is .popc.u32, .and.pred or .or.pred");
+  const bool given = b.operand_count() > 3;
+  const Virtual id = b.source(b.operand(1), Type::u32), threads = given ? b.source(b.operand(2), Type::u32) : b.constant(0, 1);
+  bool negated = false;
+  const uint16_t p = b.predicate(b.operand(given ? 3 : 2), &negated);
+  const uint16_t pd = count ? 0 : b.predicate_destination(b.operand(0));
+  const Virtual d = count ? b.destination(b.operand(0), 1) : kNoVirtual;
+  Op& op = b.emit(cta_barrier);
+  op.count = aligned_too;
+  op.cycles = 20;
+  op.size = count ? 1 : kind == "and" ? 2 : 3;
+  op.pa = p, op.pa_not = negated;
+  op.pd = count || pd ? pd : b.scratch_predicate();
+  b.use(Field::a, id);
+  b.use(Field::b, threads);
+  if (d != kNoVirtual) b.def(Field::d, d);
+}
+
 // bar{.cta}.sync|arrive, bar.warp.sync, barrier{.cta}.sync|arrive{.aligned}
 void build_bar(Builder& b, Modifiers& m) {
   if (m.take("warp")) {
@@ -448,8 +506,12 @@ void build_bar(Builder& b, Modifiers& m) {
   m.take("cta");
   const bool bar = b.instruction().parts[0] == "bar";
   const bool aligned = m.take("aligned") || bar;
+  if (m.take("red")) {
+    build_barrier_reduction(b, m, aligned);
+    return;
+  }
   const bool arrive = m.take("arrive");
-  if (!arrive && !m.take("sync")) b.refuse("of the barrier forms .sync and .arrive are supported");
+  if (!arrive && !m.take("sync")) b.refuse("a barrier says .sync, .arrive or .red");
   const Virtual id = b.source(b.operand(0), Type::u32);
   const Virtual threads = b.operand_count() > 1 ? b.source(b.operand(1), Type::u32) : b.constant(0, 1);
   if (arrive && b.operand_count() < 2) b.refuse("bar.arrive needs the number of threads");
@@ -524,6 +586,54 @@ void build_redux(Builder& b, Modifiers& m) {
   b.def(Field::d, d);
 }
 
+void build_match(Builder& b, Modifiers& m) {
+  const auto kind = m.take_any({"any", "all"});
+  if (kind.empty() || !m.take("sync")) b.refuse("match is match.any.sync or match.all.sync");
+  const Type t = m.type();
+  if (t != Type::b32 && t != Type::b64) b.refuse("match works on .b32 and .b64");
+  const ptx::Operand& d = b.operand(0);
+  const bool pair = d.kind == ptx::Operand::Kind::reg_pair;
+  if (pair && kind == "any") b.refuse("match.any has no predicate");
+  const Virtual v = pair ? (d.reg == ptx::sink_reg ? b.scratch(1) : d.reg) : b.destination(d, 1);
+  const uint16_t p = pair && d.reg2 != ptx::sink_reg ? b.predicate_of(d.reg2) : 0;
+  const Virtual x = b.source(b.operand(1), t);
+  build_member_mask(b, 2, gather<match>);
+  b.newest().mode = uint8_t((kind == "all" ? 1 : 0) | (t == Type::b64 ? 2 : 0));
+  b.newest().pd = p;
+  b.use(Field::a, x);
+  b.def(Field::d, v);
+}
+
+// brx.idx index, list: a branch for each label, by comparison; an index beyond the list is a fault.
+void build_indexed_branch(Builder& b, Modifiers& m) {
+  m.take("uni");
+  if (!m.take("idx")) b.refuse("brx is brx.idx");
+  if (b.operand(1).kind != ptx::Operand::Kind::branch_table) b.refuse("brx.idx needs a .branchtargets list");
+  const std::vector<int32_t>& labels = b.function().branch_tables[size_t(b.operand(1).label)];
+  const Virtual index = b.source(b.operand(0), Type::u32);
+  const uint16_t taken = b.scratch_predicate();
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const Virtual number = b.constant(i, 1);
+    Op& compare = b.emit(LaneCode::setp_u32);
+    compare.mode = uint8_t(Compare::eq);
+    compare.pd = taken;
+    const uint16_t guard = compare.guard;
+    const bool guard_not = compare.guard_not;
+    compare.guard = 0, compare.guard_not = false;
+    b.use(Field::a, index);
+    b.use(Field::b, number);
+    if (guard) {  // the instruction's own guard holds for each of its branches
+      Op& both = b.emit(LaneCode::pred_and);
+      both.pa = taken, both.pb = guard, both.pb_not = guard_not, both.pd = taken;
+      both.guard = 0, both.guard_not = false;
+    }
+    Op& jump = b.emit(branch);
+    jump.target = uint32_t(labels[i]);
+    jump.guard = taken, jump.guard_not = false;
+  }
+  b.emit(trap);
+}
+
 void build_setmaxnreg(Builder& b, Modifiers& m) {
   const bool inc = m.take("inc");
   if ((!inc && !m.take("dec")) || !m.take("sync") || !m.take("aligned") || m.type() != Type::u32) {
@@ -558,7 +668,7 @@ bool read_clock(Builder& b, const ptx::Operand& operand, uint32_t rows) {
 
 std::vector<FamilyRow> control_rows() {
   return {{"bra", build_branch}, {"exit", build_exit}, {"ret", build_exit}, {"trap", build_trap}, {"bar", build_bar},
-          {"barrier", build_bar}, {"elect", build_elect}, {"vote", build_vote}, {"shfl", build_shfl},
+          {"barrier", build_bar}, {"elect", build_elect}, {"vote", build_vote}, {"shfl", build_shfl}, {"match", build_match}, {"brx", build_indexed_branch},
           {"redux", build_redux}, {"activemask", build_activemask}, {"setmaxnreg", build_setmaxnreg},
           {"nanosleep", build_nanosleep}, {"griddepcontrol", build_griddepcontrol}};
 }

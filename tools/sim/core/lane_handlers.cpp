@@ -54,9 +54,6 @@ inline float flushed(float x) {
 }
 // NVIDIA's canonical NaN: every arithmetic result that is a NaN is this one.
 inline uint32_t canonical(float x) { return x != x ? 0x7FFFFFFFu : __builtin_bit_cast(uint32_t, x); }
-inline uint64_t canonical(double x) {
-  return x != x ? 0xFFF8000000000000ull : __builtin_bit_cast(uint64_t, x);
-}
 
 struct F32 {};
 template <>
@@ -72,12 +69,23 @@ struct Lane<F32Ftz> {
   static float get(const Row* r, int i) { return flushed(__builtin_bit_cast(float, r->lane[i])); }
   static void set(Row* r, int i, float v) { r->lane[i] = canonical(flushed(v)); }
 };
+inline uint32_t saturated(float x) { return x > 0 ? (x < 1 ? __builtin_bit_cast(uint32_t, x) : 0x3F800000u) : 0; }
+struct F32Sat {};
+template <>
+struct Lane<F32Sat> : Lane<F32> {
+  static void set(Row* r, int i, float v) { r->lane[i] = saturated(v); }
+};
+struct F32FtzSat {};
+template <>
+struct Lane<F32FtzSat> : Lane<F32Ftz> {
+  static void set(Row* r, int i, float v) { r->lane[i] = saturated(flushed(v)); }
+};
 struct F64 {};
 template <>
 struct Lane<F64> {
   using Value = double;
   static double get(const Row* r, int i) { return __builtin_bit_cast(double, Lane<uint64_t>::get(r, i)); }
-  static void set(Row* r, int i, double v) { Lane<uint64_t>::set(r, i, canonical(v)); }
+  static void set(Row* r, int i, double v) { Lane<uint64_t>::set(r, i, __builtin_bit_cast(uint64_t, v)); }
 };
 template <>
 struct Lane<float> : Lane<F32> {};
@@ -121,7 +129,20 @@ constexpr bool is_float<F32> = true;
 template <>
 constexpr bool is_float<F32Ftz> = true;
 template <>
+constexpr bool is_float<F32Sat> = true;
+template <>
+constexpr bool is_float<F32FtzSat> = true;
+template <>
 constexpr bool is_float<F64> = true;
+
+// An f64 operation hands on a NaN that it reads, quieted; the canonical one comes of numbers alone. Of several NaNs the
+// hardware takes the second operand's, then the third's, then the first's; a division takes the first one's.
+inline bool is_nan64(uint64_t u) { return (u & 0x7FFFFFFFFFFFFFFF) > 0x7FF0000000000000; }
+inline uint64_t quieted(uint64_t u) { return u | 0x0008000000000000; }
+inline uint64_t result_bits(double r, uint64_t first, uint64_t second, uint64_t third) {
+  if (r == r) return __builtin_bit_cast(uint64_t, r);
+  return is_nan64(first) ? quieted(first) : is_nan64(second) ? quieted(second) : is_nan64(third) ? quieted(third) : 0xFFF8000000000000ull;
+}
 
 // ---- operations ------------------------------------------------------------------------------------------------------
 
@@ -197,8 +218,6 @@ struct Clz {
     return a == 0 ? uint32_t(8 * sizeof(T)) : uint32_t(__builtin_clzll(a)) - (64 - uint32_t(8 * sizeof(T)));
   }
 };
-struct BfindU { template <class T> static uint32_t f(T a) { return a == 0 ? ~0u : 31 - uint32_t(__builtin_clz(a)); } };
-struct BfindS { template <class T> static uint32_t f(T a) { return BfindU::f(int32_t(a) < 0 ? T(~a) : a); } };
 struct Brev {
   template <class T> static T f(T a) {
     T r = 0;
@@ -252,15 +271,31 @@ struct FloatMin3 {
 struct FloatMax3 {
   static uint32_t f(uint32_t a, uint32_t b, uint32_t c) { return select_float<true>(select_float<true>(a, b), c); }
 };
-struct FloatNeg { template <class T> static T f(T a) { return a ^ T(1) << (8 * sizeof(T) - 1); } };
-struct FloatAbs { template <class T> static T f(T a) { return a & ~(T(1) << (8 * sizeof(T) - 1)); } };
+// A NaN is no number to negate: f32 gives the canonical one, f64 the same one quieted.
+struct FloatNeg {
+  static uint32_t f(uint32_t a) { return is_nan(a) ? 0x7FFFFFFFu : a ^ 0x80000000u; }
+  static uint64_t f(uint64_t a) { return is_nan64(a) ? quieted(a) : a ^ 0x8000000000000000ull; }
+};
+struct FloatAbs {
+  static uint32_t f(uint32_t a) { return is_nan(a) ? 0x7FFFFFFFu : a & 0x7FFFFFFFu; }
+  static uint64_t f(uint64_t a) { return is_nan64(a) ? quieted(a) : a & 0x7FFFFFFFFFFFFFFFull; }
+};
 
 // ---- shapes of instructions ------------------------------------------------------------------------------------------
 
 template <class T, class F>
 const Op* unary(Warp& w, const Op* op, Mask mask) {
   Row *d = w.rows + op->d, *a = w.rows + op->a;
-  const auto body = [=] { each_lane(mask, [=](int i) { Lane<T>::set(d, i, F::f(Lane<T>::get(a, i))); }); };
+  const auto body = [=] {
+    each_lane(mask, [=](int i) {
+      if constexpr (__is_same(T, F64)) {
+        const uint64_t x = Lane<uint64_t>::get(a, i);
+        Lane<uint64_t>::set(d, i, result_bits(F::f(Lane<T>::get(a, i)), x, x, x));
+      } else {
+        Lane<T>::set(d, i, F::f(Lane<T>::get(a, i)));
+      }
+    });
+  };
   if constexpr (is_float<T>) rounded(op, body); else body();
   return op + 1;
 }
@@ -278,7 +313,15 @@ const Op* binary(Warp& w, const Op* op, Mask mask) {
   } else {
     Row *d = w.rows + op->d, *a = w.rows + op->a, *b = w.rows + op->b;
     const auto body = [=] {
-      each_lane(mask, [=](int i) { Lane<T>::set(d, i, F::f(Lane<T>::get(a, i), Lane<T>::get(b, i))); });
+      each_lane(mask, [=](int i) {
+        if constexpr (__is_same(T, F64)) {
+          const uint64_t x = Lane<uint64_t>::get(a, i), y = Lane<uint64_t>::get(b, i);
+          const bool division = __is_same(F, Div);
+          Lane<uint64_t>::set(d, i, result_bits(F::f(Lane<T>::get(a, i), Lane<T>::get(b, i)), division ? x : y, division ? y : x, 0));
+        } else {
+          Lane<T>::set(d, i, F::f(Lane<T>::get(a, i), Lane<T>::get(b, i)));
+        }
+      });
     };
     if constexpr (is_float<T>) rounded(op, body); else body();
   }
@@ -300,11 +343,64 @@ const Op* ternary(Warp& w, const Op* op, Mask mask) {
   } else {
     const auto body = [=] {
       each_lane(mask, [=](int i) {
-        Lane<T>::set(d, i, F::f(Lane<T>::get(a, i), Lane<T>::get(b, i), Lane<T>::get(c, i)));
+        if constexpr (__is_same(T, F64)) {
+          const uint64_t x = Lane<uint64_t>::get(a, i), y = Lane<uint64_t>::get(b, i), z = Lane<uint64_t>::get(c, i);
+          Lane<uint64_t>::set(d, i, result_bits(F::f(Lane<T>::get(a, i), Lane<T>::get(b, i), Lane<T>::get(c, i)), y, z, x));
+        } else {
+          Lane<T>::set(d, i, F::f(Lane<T>::get(a, i), Lane<T>::get(b, i), Lane<T>::get(c, i)));
+        }
       });
     };
     if constexpr (is_float<T>) rounded(op, body); else body();
   }
+  return op + 1;
+}
+
+// Products and quotients with .ftz: flushed by the exact value, so a result of 2^-126 that was rounded up to it is zero.
+inline bool below_smallest_normal(float a, float b, float c) {
+  const double product = double(a) * double(b), sum = product + double(c);  // the product is exact
+  const double part = sum - product, rest = (product - (sum - part)) + (double(c) - part);  // sum + rest is exact
+  const double magnitude = sum < 0 ? -sum : sum, toward_zero = sum < 0 ? rest : -rest;
+  return magnitude < 0x1p-126 || (magnitude == 0x1p-126 && toward_zero > 0);
+}
+template <class T, class F>
+const Op* flushing(Warp& w, const Op* op, Mask mask) {
+  constexpr bool fused = __is_same(F, Fma), division = __is_same(F, Div);
+  const auto below = [](float x, float y, float z) {
+    if constexpr (division) return __builtin_fabs(double(x)) < 0x1p-126 * __builtin_fabs(double(y));
+    else return below_smallest_normal(x, y, z);
+  };
+  Row a = w.rows[op->a], b = w.rows[op->b], c{}, r{};  // the destination may be one of the sources
+  if constexpr (fused) c = w.rows[op->c];
+  rounded(op, [&] {
+    for (int i = 0; i < kLanes; ++i) {
+      const float x = Lane<F32Ftz>::get(&a, i), y = Lane<F32Ftz>::get(&b, i);
+      float v;
+      if constexpr (fused) v = F::f(x, y, Lane<F32Ftz>::get(&c, i));
+      else v = F::f(x, y);
+      r.lane[i] = __builtin_bit_cast(uint32_t, v);
+    }
+  });
+  uint32_t suspicious = 0;
+  for (int i = 0; i < kLanes; ++i) suspicious |= (r.lane[i] & 0x7FFFFFFF) == 0x00800000;
+  if (suspicious) {
+    for (int i = 0; i < kLanes; ++i) {
+      if ((r.lane[i] & 0x7FFFFFFF) == 0x00800000 && below(Lane<F32Ftz>::get(&a, i), Lane<F32Ftz>::get(&b, i), Lane<F32Ftz>::get(&c, i))) {
+        r.lane[i] &= 0x80000000;
+      }
+    }
+  }
+  Row* d = w.rows + op->d;
+  each_lane(mask, [=, &r](int i) { Lane<T>::set(d, i, __builtin_bit_cast(float, r.lane[i])); });
+  return op + 1;
+}
+// f32x2: the low words, then the high words.
+template <Handler half>
+const Op* in_pairs(Warp& w, const Op* op, Mask mask) {
+  half(w, op, mask);
+  Op high = *op;
+  ++high.d, ++high.a, ++high.b, ++high.c;
+  half(w, &high, mask);
   return op + 1;
 }
 
@@ -385,7 +481,10 @@ const Op* extract(Warp& w, const Op* op, Mask mask) {  // bfe
   constexpr uint32_t bits = 8 * sizeof(T);
   each_lane(mask, [=](int i) {
     const uint64_t value = uint64_t(Lane<T>::get(a, i));
-    const uint32_t position = b->lane[i] & 255, length = c->lane[i] & 255;
+    // 64-bit fields take all bits of position and length.
+    const uint32_t kept = bits == 32 ? 255 : 0xFFFFFFFF, highest = 2 * bits;
+    const uint32_t all_position = b->lane[i] & kept, all_length = c->lane[i] & kept;
+    const uint32_t position = all_position < highest ? all_position : highest, length = all_length < highest ? all_length : highest;
     const bool is_signed = T(-1) < T(0);
     const uint32_t sign_at = position + length - 1 < bits - 1 ? position + length - 1 : bits - 1;
     const bool sign = is_signed && length != 0 && (value >> sign_at & 1);
@@ -577,23 +676,6 @@ const Op* to_integer(Warp& w, const Op* op, Mask mask) {
   });
   return op + 1;
 }
-const Op* float_to_double(Warp& w, const Op* op, Mask mask) {
-  Row *d = w.rows + op->d, *a = w.rows + op->a;
-  each_lane(mask, [=](int i) { Lane<F64>::set(d, i, double(Lane<F32>::get(a, i))); });
-  return op + 1;
-}
-const Op* double_to_float(Warp& w, const Op* op, Mask mask) {
-  Row *d = w.rows + op->d, *a = w.rows + op->a;
-  rounded(op, [=] { each_lane(mask, [=](int i) { Lane<F32>::set(d, i, float(Lane<F64>::get(a, i))); }); });
-  return op + 1;
-}
-const Op* round_to_integral(Warp& w, const Op* op, Mask mask) {
-  Row *d = w.rows + op->d, *a = w.rows + op->a;
-  const auto rounding = Rounding(op->mode);
-  each_lane(mask, [=](int i) { Lane<F32>::set(d, i, float(integral(double(Lane<F32>::get(a, i)), rounding))); });
-  return op + 1;
-}
-
 // The approximate functions: 32 lanes at once, whatever the mask.
 template <void (*function)(const float*, float*)>
 const Op* whole_warp(Warp& w, const Op* op, Mask mask) {

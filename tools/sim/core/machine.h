@@ -116,6 +116,7 @@ struct CtaBarrier {
   uint32_t expected = 0;  // threads, 0: nobody came yet
   bool whole_cta = false; // no count was given: all threads that have not exited
   uint32_t warps = 0;     // mask of those that came
+  uint32_t held = 0, lanes = 0;  // bar.red: threads whose predicate holds, threads that gave one
 };
 
 struct TmemAllocation {

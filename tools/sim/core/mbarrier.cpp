@@ -143,7 +143,8 @@ const Op* inval(Warp& w, const Op* op, Mask mask) {
 // What an arrive returns: the phase and the arrivals that were pending, in an encoding of our own.
 uint64_t state_of(const MBarrier& b) { return uint64_t(uint32_t(b.pending)) << 32 | b.phase; }
 
-// size 0: arrive by register b. 1: arrive.expect_tx, 1 arrival. 2: arrive_drop.
+// size bit 0: register b holds bytes to expect, and it is 1 arrival; else the number of arrivals. Bit 1: arrive_drop. Bit 2:
+// .noComplete.
 const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   if (cta.observer) each_address(w, op, mask, [&](Mask lanes, uint32_t at) { cta.observer->mbarrier_arriving(w, op, lanes, at); });
@@ -152,15 +153,19 @@ const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
     MBarrier& barrier = require(w, op, lane);
     const uint64_t state = state_of(barrier);
     const uint32_t operand = w.rows[op->b].lane[lane];
-    if (op->size == 1) check(w, op, expect_tx(cta, barrier, operand));
-    const uint32_t count = op->size == 1 ? 1 : operand;
+    if (op->size & 1) check(w, op, expect_tx(cta, barrier, operand));
+    const uint32_t count = op->size & 1 ? 1 : operand;
     if (count == 0) fault(w, op, Fault::Kind::illegal_instruction, "an arrival with a count of 0");
-    if (op->size == 2) {
+    if (op->size & 2) {
       if (barrier.expected < int32_t(count)) fault(w, op, Fault::Kind::poison, "arrive_drop takes away more arrivals than are expected");
       barrier.expected -= int32_t(count);
     }
     barrier.signalled_by(w.index);
+    const uint32_t phase = barrier.phase;
     check(w, op, arrive(cta, barrier, count, w.time));
+    if ((op->size & 4) && barrier.phase != phase) {
+      fault(w, op, Fault::Kind::poison, "an arrival with .noComplete completes a phase of " + barrier_name(cta, barrier.address));
+    }
     if (op->count) {
       w.rows[op->d].lane[lane] = uint32_t(state);
       w.rows[op->d + 1].lane[lane] = uint32_t(state >> 32);
@@ -244,11 +249,11 @@ const Op* nothing(Warp&, const Op* op, Mask) { return op + 1; }
 void build_mbarrier(Builder& b, Modifiers& m) {
   const auto verb = m.take_any({"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "pending_count"});
   if (verb.empty()) b.refuse("unknown mbarrier instruction");
-  const bool and_expect = verb == "arrive" && m.take("expect_tx");
+  const bool and_expect = (verb == "arrive" || verb == "arrive_drop") && m.take("expect_tx");
   const bool parity = m.take("parity");
   const auto semantics = m.take_any({"release", "acquire", "relaxed"});
   m.take_any({"cta", "cluster"});
-  if (m.take("noComplete")) b.refuse("mbarrier.arrive.noComplete is not supported");
+  const bool no_complete = (verb == "arrive" || verb == "arrive_drop") && m.take("noComplete");
   const auto space = m.take_any({"shared", "shared::cta", "shared::cluster"});
   if (m.type() != Type::b64) b.refuse("an mbarrier instruction has type .b64");
   const auto finish = [&](const Operand& at) {
@@ -293,7 +298,7 @@ void build_mbarrier(Builder& b, Modifiers& m) {
     if (and_expect && b.operand_count() < at + 2) b.refuse("arrive.expect_tx needs the number of bytes");
     const Virtual count = b.operand_count() > at + 1 ? b.source(b.operand(at + 1), Type::u32) : b.constant(1, 1);
     const Virtual state = wants_state ? b.destination(b.operand(0), 2) : b.scratch(2);
-    b.emit(arrive_lanes).size = and_expect ? 1 : verb == "arrive_drop" ? 2 : 0;
+    b.emit(arrive_lanes).size = uint8_t((and_expect ? 1 : 0) | (verb == "arrive_drop" ? 2 : 0) | (no_complete ? 4 : 0));
     b.newest().count = wants_state;
     b.use(Field::b, count);
     b.def(Field::d, state);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads, stores and atomics of threads, in global, shared, local and parameter space.
-#include <bit>
 #include <cstring>
 
 #include "builder.h"
 #include "machine.h"
+#include "reduction.h"
 #include "shared_memory.h"
 
 namespace fa4::sim {
@@ -162,30 +162,12 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
   return op + 1;
 }
 
-enum class Atomic : uint8_t { add, min, max, inc, dec, and_, or_, xor_, exch, cas, add_f32 };
-
-template <class T>
-T combined(Atomic kind, T old, T x, T y) {
-  switch (kind) {
-    case Atomic::add: return T(old + x);
-    case Atomic::min: return x < old ? x : old;
-    case Atomic::max: return old < x ? x : old;
-    case Atomic::inc: return old >= x ? T(0) : T(old + 1);
-    case Atomic::dec: return old == 0 || old > x ? x : T(old - 1);
-    case Atomic::and_: return old & x;
-    case Atomic::or_: return old | x;
-    case Atomic::xor_: return old ^ x;
-    case Atomic::exch: return x;
-    case Atomic::cas: return old == x ? y : old;
-    default: return T(std::bit_cast<uint32_t>(std::bit_cast<float>(uint32_t(old)) + std::bit_cast<float>(uint32_t(x))));
-  }
-}
-
-// Lanes one after the other, in order. mode bit 0: 64-bit address; bit 1: signed; bits 2..: kind.
+// Lanes one after the other, in order. mode bit 0: 64-bit address; bits 1..: the reduction; count: the type.
 const Op* atomic(Warp& w, const Op* op, Mask mask) {
-  const bool wide = op->mode & 1, is_signed = op->mode & 2;
-  const auto kind = Atomic(op->mode >> 2);
-  const uint32_t rows = op->size / 4;
+  const bool wide = op->mode & 1;
+  const auto kind = Reduction(op->mode >> 1);
+  const auto type = Type(op->count);
+  const uint32_t rows = op->size == 8 ? 2 : 1;
   bool changed = false;
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
@@ -196,9 +178,8 @@ const Op* atomic(Warp& w, const Op* op, Mask mask) {
     uint64_t old = 0;
     std::memcpy(&old, at, op->size);
     const uint64_t x = lane_value(w.rows + op->b, lane, rows), y = lane_value(w.rows + op->c, lane, rows);
-    uint64_t next;
-    if (rows == 2) next = is_signed ? uint64_t(combined<int64_t>(kind, int64_t(old), int64_t(x), int64_t(y))) : combined<uint64_t>(kind, old, x, y);
-    else next = is_signed ? uint32_t(combined<int32_t>(kind, int32_t(old), int32_t(x), int32_t(y))) : combined<uint32_t>(kind, uint32_t(old), uint32_t(x), uint32_t(y));
+    const bool shared = op->space == AddressSpace::shared || (op->space == AddressSpace::generic && address >= kSharedWindow && address < kSharedWindow + kWindowBytes);
+    const uint64_t next = reduced(kind, type, !shared, old, x, y);
     changed |= next != old;
     std::memcpy(at, &next, op->size);
     for (uint32_t r = 0; r < rows; ++r) w.rows[op->d + r].lane[lane] = uint32_t(old >> (32 * r));
@@ -280,8 +261,15 @@ uint32_t register_rows(Builder& b, const Operand& operand, Type type) {
   return Builder::rows_of(declared == Type::none ? type : declared);
 }
 
+// Parameters of calls are local variables once the call is inlined.
+AddressSpace space_of_parameter(Builder& b, const Operand& at) {
+  const auto found = at.symbol >= 0 ? b.symbol(at.symbol) : std::nullopt;
+  return found && found->space == ptx::Space::local ? AddressSpace::local : AddressSpace::param;
+}
+
 void build_load(Builder& b, Modifiers& m) {
-  const AddressSpace space = take_space(b, m);
+  AddressSpace space = take_space(b, m);
+  if (space == AddressSpace::param) space = space_of_parameter(b, b.operand(1));
   const uint8_t order = take_ordering(b, m, space);
   const uint8_t count = take_vector(m);
   const Type t = m.type();
@@ -321,8 +309,9 @@ void build_load(Builder& b, Modifiers& m) {
 }
 
 void build_store(Builder& b, Modifiers& m) {
-  const AddressSpace space = take_space(b, m);
-  if (space == AddressSpace::param) b.refuse("calls are not supported");
+  AddressSpace space = take_space(b, m);
+  if (space == AddressSpace::param) space = space_of_parameter(b, b.operand(0));
+  if (space == AddressSpace::param) b.refuse("a kernel's parameters cannot be written");
   if (m.take("async")) b.refuse("st.async is not supported");
   const uint8_t order = take_ordering(b, m, space);
   const uint8_t count = take_vector(m);
@@ -347,28 +336,24 @@ void build_atomic(Builder& b, Modifiers& m, bool returns) {
   if (m.take("async")) b.refuse("red.async is not supported");
   const AddressSpace space = take_space(b, m);
   const uint8_t order = uint8_t(take_semantics(m, true) | kStrong | kAtomic | (returns ? 0 : kReduction));
-  static constexpr std::string_view kinds[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"};
-  int kind = -1;
-  for (int i = 0; i < 10; ++i) {
-    if (kind < 0 && m.take(kinds[i])) kind = i;
-  }
+  const auto kind = take_reduction(m);
+  const bool noftz = m.take("noftz");
   const Type t = m.type();
   const uint32_t size = ptx::size_in_bytes(t);
-  const bool floating = t == Type::f32 && kind == int(Atomic::add);
-  if (floating) kind = int(Atomic::add_f32);
-  const bool integer = t == Type::u32 || t == Type::s32 || t == Type::b32 || t == Type::u64 || t == Type::s64 || t == Type::b64;
-  if (kind < 0 || (!floating && !integer)) b.refuse("this atomic operation is not supported");
-  const uint32_t rows = size / 4;
+  const bool half = t == Type::f16 || t == Type::bf16 || t == Type::f16x2 || t == Type::bf16x2;
+  if (!kind || !can_reduce(*kind, t) || noftz != half || (half && *kind != Reduction::add)) b.refuse("this atomic operation is not supported");
+  const uint32_t rows = size == 8 ? 2 : 1;
   const size_t first = returns ? 1 : 0;
   const Virtual d = returns ? b.destination(b.operand(0), rows) : b.scratch(rows);
   const Virtual x = b.source(b.operand(first + 1), t);
-  const Virtual y = kind == int(Atomic::cas) ? b.source(b.operand(first + 2), t) : b.constant(0, rows);
+  const Virtual y = *kind == Reduction::cas ? b.source(b.operand(first + 2), t) : b.constant(0, rows);
   Op& op = b.emit(atomic);
   op.size = uint8_t(size);
   op.order = order;
   op.cycles = 20;
   const bool wide = b.address(b.operand(first), space);
-  b.newest().mode = uint8_t(wide | (is_signed(t) ? 2 : 0) | kind << 2);
+  b.newest().mode = uint8_t(wide | int(*kind) << 1);
+  b.newest().count = uint8_t(t);
   b.use(Field::b, x);
   b.use(Field::c, y);
   b.def(Field::d, d);
@@ -388,11 +373,13 @@ void build_cvta(Builder& b, Modifiers& m) {
   b.def(Field::d, d);
 }
 
+// Prefetches and priorities change no value.
 void build_prefetch(Builder& b, Modifiers& m) {
-  if (m.take("tensormap")) m.take_any({"param", "const"});
-  else {
+  if (m.take("tensormap")) {
+    m.take_any({"param", "const"});
+  } else {
     take_space(b, m);
-    m.take_any({"L1", "L2"});
+    if (m.take_any({"L1", "L2", "L2::evict_last", "L2::evict_normal"}).empty()) b.refuse("a prefetch names its cache");
   }
   b.emit(nothing);
 }
@@ -400,6 +387,37 @@ void build_prefetch(Builder& b, Modifiers& m) {
 const Op* fence(Warp& w, const Op* op, Mask mask) {
   if (w.cta->observer) w.cta->observer->fence(w, op, mask, FenceKind::memory);
   return op + 1;
+}
+// isspacep: whether a generic address lies in a window. Op::mode: the space.
+const Op* is_in_space(Warp& w, const Op* op, Mask mask) {
+  const auto window = [](uint64_t address, uint64_t start) { return address >= start && address < start + kWindowBytes; };
+  Mask r = 0;
+  for (Mask m = mask; m; m &= m - 1) {
+    const int lane = first_lane(m);
+    const uint64_t address = lane_value(w.rows + op->a, lane, 2);
+    const bool shared = window(address, kSharedWindow), local = window(address, kLocalWindow), param = window(address, kParamWindow);
+    const auto space = AddressSpace(op->mode);
+    const bool in = space == AddressSpace::shared ? shared : space == AddressSpace::local ? local : space == AddressSpace::param ? param : !shared && !local && !param;
+    r |= Mask(in) << lane;
+  }
+  w.predicates[op->pd] = (w.predicates[op->pd] & ~mask) | r;
+  return op + 1;
+}
+void build_isspacep(Builder& b, Modifiers& m) {
+  const bool constant = m.take("const");  // constant memory lies in global memory here, and no address of it is generic
+  const AddressSpace space = constant ? AddressSpace::generic : take_space(b, m);
+  if (!constant && space == AddressSpace::generic) b.refuse("isspacep names a space");
+  const Virtual address = b.source(b.operand(1), Type::u64);
+  const uint16_t p = b.predicate_destination(b.operand(0));
+  if (constant) {
+    Op& op = b.emit(LaneCode::pred_mov);
+    op.pa_not = true, op.pd = p ? p : b.scratch_predicate();
+    return;
+  }
+  Op& op = b.emit(is_in_space);
+  op.mode = uint8_t(space);
+  op.pd = p ? p : b.scratch_predicate();
+  b.use(Field::a, address);
 }
 
 void build_membar(Builder& b, Modifiers& m) {
@@ -412,7 +430,8 @@ void build_membar(Builder& b, Modifiers& m) {
 
 std::vector<FamilyRow> memory_rows() {
   return {{"ld", build_load}, {"ldu", build_load}, {"st", build_store}, {"atom", build_atom}, {"red", build_red},
-          {"cvta", build_cvta}, {"prefetch", build_prefetch}, {"membar", build_membar}};
+          {"cvta", build_cvta}, {"prefetch", build_prefetch},
+          {"prefetchu", build_prefetch}, {"applypriority", build_prefetch}, {"isspacep", build_isspacep}, {"membar", build_membar}};
 }
 
 }  // namespace fa4::sim

@@ -51,7 +51,7 @@ uint32_t swizzled(CUtensorMapSwizzle swizzle, uint32_t address);
 // Copies one box. `shared` is the CTA's shared memory, indexed by absolute shared::cta address; the box's image starts
 // at `shared_address` and each 16-byte chunk lies where the swizzle puts it. Returns "" or what the hardware would fault
 // on (unaligned inner coordinate, misaligned shared address, an element outside any allocation, a store that begins at a
-// negative coordinate), or what is not simulated (interleaved layouts, types that convert).
+// negative coordinate), or what is not simulated (interleaved layouts, packed types).
 // The caller has checked coordinates.size() == rank.
 std::string load_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
                      std::span<std::byte> shared, uint32_t shared_address);

@@ -98,7 +98,7 @@ CUresult take_text(std::string_view text, Image* image) {
   PtxHeader header;
   if (!read_ptx_header(text, &header))
     return fail(
-        CUDA_ERROR_INVALID_PTX,
+        Scanner(text).word() == ".version" ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_INVALID_IMAGE,
         "the image is not PTX (which begins with .version and .target), nor a fatbinary, nor a cubin");
   if (header.version > newest_ptx)
     return fail(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "PTX version " + std::to_string(header.version / 10) +

@@ -20,6 +20,7 @@ CUresult code_of(Fault::Kind kind) {
     case Fault::Kind::misaligned_address:
       return CUDA_ERROR_MISALIGNED_ADDRESS;
     case Fault::Kind::poison:
+    case Fault::Kind::trap:
       return CUDA_ERROR_LAUNCH_FAILED;
     case Fault::Kind::deadlock:
     case Fault::Kind::budget:
@@ -61,7 +62,7 @@ CUresult check_shape(const Function& function, const Request& request) {
     return fail(CUDA_ERROR_INVALID_VALUE, "launch of " + entry.name + ": block " + triple(request.block) +
                                               " has " + std::to_string(threads) + " threads, more than 1024");
   if (threads > entry.max_threads)
-    return fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+    return fail(CUDA_ERROR_INVALID_VALUE,
                 "launch of " + entry.name + ": block of " + std::to_string(threads) +
                     " threads, but the kernel is built for " + std::to_string(entry.max_threads));
   if (request.dynamic_shared > function.max_dynamic_shared)
@@ -102,11 +103,11 @@ CUresult params_of_extra(const EntryInfo& entry, void** extra, std::vector<std::
 
 CUresult gather_params(const EntryInfo& entry, const Request& request, std::vector<std::byte>* params) {
   params->assign(entry.param_bytes, std::byte{0});
+  if (entry.params.empty()) return CUDA_SUCCESS;
   if (request.params != nullptr && request.extra != nullptr)
     return fail(CUDA_ERROR_INVALID_VALUE,
                 "launch of " + entry.name + ": both kernelParams and extra are given");
   if (request.extra != nullptr) return params_of_extra(entry, request.extra, params);
-  if (entry.params.empty()) return CUDA_SUCCESS;
   if (request.params == nullptr)
     return fail(CUDA_ERROR_INVALID_VALUE, "launch of " + entry.name +
                                               ": neither kernelParams nor extra is given, but it has " +

@@ -196,6 +196,7 @@ CUresult find_entry(const Module& module, const char* name, CUfunction* result) 
 
 CUresult find_global(const Code& code, const char* name, CUdeviceptr* address, size_t* bytes) {
   if (name == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "the name of the variable is null");
+  if (address == nullptr && bytes == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "neither the address nor the size is asked for");
   const auto& globals = code.program->globals();
   for (size_t i = 0; i < globals.size(); ++i) {
     if (globals[i].name != name) continue;
@@ -203,6 +204,8 @@ CUresult find_global(const Code& code, const char* name, CUdeviceptr* address, s
     if (bytes != nullptr) *bytes = globals[i].size;
     return CUDA_SUCCESS;
   }
+  for (const EntryInfo& entry : code.program->entries())
+    if (entry.name == name) return fail(CUDA_ERROR_INVALID_VALUE, std::string(name) + " is a kernel, not a variable");
   return fail(CUDA_ERROR_NOT_FOUND, std::string("no variable ") + name + " in the image");
 }
 

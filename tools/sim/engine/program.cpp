@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "../core/builder.h"
+#include "../core/inline_calls.h"
 
 namespace fa4::sim {
 
@@ -15,7 +16,9 @@ LoadedProgram::LoadedProgram(std::string ptx_text) : module_(ptx::parse(std::mov
   }
   for (const ptx::Function& f : module_.functions) {
     if (!f.is_entry || !f.has_body) continue;
-    codes_.push_back(Builder(module_, f).build());
+    const bool calls = has_calls(f);
+    if (calls) expanded_.push_back(inline_calls(module_, f));
+    codes_.push_back(Builder(module_, calls ? expanded_.back() : f).build());
     const Code& code = codes_.back();
     EntryInfo info;
     info.name = f.name;

@@ -2,6 +2,7 @@
 // The Program that build_program makes: the parsed module, the code of every entry, and the module's variables.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ class LoadedProgram final : public Program {
 
  private:
   ptx::Module module_;
+  std::deque<ptx::Function> expanded_;  // entries with the bodies of the functions that they call
   std::vector<EntryInfo> entries_;
   std::vector<GlobalInfo> globals_;
   std::vector<const ptx::Variable*> variables_;

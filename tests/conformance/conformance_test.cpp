@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conformance rows on the simulated GPU against the recorded answers of a real one, the driver's answers
+// to bad arguments, what is refused at load, and the table of support, which must say what is the case.
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "support/catch.h"
+#include "tools/conformance/driver_rows.h"
+#include "tools/conformance/isolated.h"
+#include "tools/conformance/support_table.h"
+#include "tools/sim/core/builder.h"
+
+using namespace fa4::conformance;
+
+namespace {
+
+struct Outcome {
+  Answer answer;
+  Standing standing;
+  std::string difference;
+};
+
+// All rows on the simulated GPU, once for all tests.
+const std::vector<Outcome>& outcomes() {
+  static const std::vector<Outcome> list = [] {
+    std::vector<const Row*> rows;
+    for (const Row& row : all_rows()) rows.push_back(&row);
+    std::vector<Outcome> result;
+    run_rows(FA4SIM_LIBRARY, 0, rows, [&](const Row& row, const Answer& answer) {
+      Outcome o{answer, Standing::documents_only, ""};
+      const auto recorded = recorded_h200().rows.find(row.name);
+      if (recorded != recorded_h200().rows.end()) {
+        o.difference = difference(row, recorded->second, answer, "recorded", "simulated");
+        o.standing = o.difference.empty() ? Standing::equal : Standing::different;
+      } else if (answer.status != 0) {
+        o.difference = answer.failure;
+        o.standing = Standing::different;
+      }
+      if (answer.status == CUDA_ERROR_INVALID_PTX) o.standing = Standing::refused;
+      result.push_back(std::move(o));
+    });
+    return result;
+  }();
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("rows are equal to the recorded answers, or listed with their reason", "[rows]") {
+  const std::vector<Row>& rows = all_rows();
+  REQUIRE(outcomes().size() == rows.size());
+  size_t wrong = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Outcome& o = outcomes()[i];
+    const bool differs = o.standing == Standing::different || o.standing == Standing::refused;
+    const bool listed = !known_difference(rows[i]).empty();
+    if (differs == listed) continue;
+    ++wrong;
+    UNSCOPED_INFO(rows[i].name << (listed ? ": listed as different, but it is equal" : ": " + o.difference)
+                               << "\n  believed: " << rows[i].belief << " (PTX ISA " << rows[i].section
+                               << ")");
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("every row for a Hopper has a recorded answer", "[rows]") {
+  size_t missing = 0;
+  for (const Row& row : all_rows()) {
+    if (!runs_on(row, 9) || recorded_h200().rows.contains(row.name)) continue;
+    ++missing;
+    UNSCOPED_INFO("no recorded answer: " << row.name);
+  }
+  CHECK(missing == 0);
+  std::set<std::string> names;
+  for (const Row& row : all_rows()) names.insert(row.name);
+  for (const auto& [name, record] : recorded_h200().rows) {
+    INFO("recorded, but no row: " << name);
+    CHECK(names.contains(name));
+  }
+}
+
+TEST_CASE("every row says what it believes and where it is written", "[rows]") {
+  for (const Row& row : all_rows()) {
+    INFO(row.name);
+    CHECK((!row.belief.empty() && !row.section.empty() && !row.family.empty()));
+  }
+}
+
+TEST_CASE("the driver's answers to bad arguments are the recorded ones", "[calls]") {
+  run_driver_rows(FA4SIM_LIBRARY, 0, [&](const DriverRow& row, int result) {
+    const auto recorded = recorded_h200().calls.find(row.name);
+    INFO(row.name);
+    REQUIRE(recorded != recorded_h200().calls.end());
+    if (row.stricter.empty())
+      CHECK(result == recorded->second);
+    else
+      CHECK(result != recorded->second);
+  });
+}
+
+TEST_CASE("what is listed as refused is refused, with the line", "[refusals]") {
+  struct Loader : Worker {
+    std::string work(size_t job, bool*) override {
+      const Refusal& r = refusals()[job];
+      const std::string text = std::string(".version 9.0\n.target ") + "sm_100a" +
+                               "\n.address_size 64\n.visible .entry k()\n{\n  .reg .b16 %h;\n  .reg .b32 %r, "
+                               "%f;\n  .reg .b64 %d;\n  .reg .b128 %q;\n  " +
+                               std::string(r.ptx) + "\n  ret;\n}\n";
+      CUmodule module = nullptr;
+      const CUresult result = gpu.driver().cuModuleLoadData(&module, text.c_str());
+      return std::to_string(int(result)) + " " + gpu.simulator().last_error();
+    }
+    fa4::support::Gpu gpu{FA4SIM_LIBRARY, 0};
+  };
+  run_isolated(
+      refusals().size(), 60, [] { return std::make_unique<Loader>(); },
+      [](size_t job, const JobEnd& end) {
+        if (refusals()[job].ptx.empty()) return;
+        INFO(refusals()[job].ptx << " -> " << end.result);
+        CHECK(end.result.starts_with("218 "));
+        CHECK(end.result.find("line 10") != std::string::npos);
+      });
+}
+
+TEST_CASE("the table of support is current", "[table]") {
+  std::vector<Standing> standings;
+  for (const Outcome& o : outcomes()) standings.push_back(o.standing);
+  const std::string text = support_table(recorded_h200(), standings, fa4::sim::known_opcodes());
+  if (const char* target = std::getenv("FA4_WRITE_SUPPORT_TABLE")) std::ofstream(target) << text;
+  std::ifstream file(FA4_SUPPORT_TABLE);
+  const std::string there{std::istreambuf_iterator<char>(file), {}};
+  INFO("docs/support.md is not what the rows say; `ninja support-table` writes it again");
+  CHECK((there == text));
+}
+
+TEST_CASE("a process that ends takes its job with it, and the others go on", "[isolated]") {
+  struct Fragile : Worker {
+    std::string work(size_t job, bool* broken) override {
+      if (job == 2) std::abort();
+      if (job == 4) throw std::runtime_error("four");
+      *broken = job == 1;
+      return std::to_string(job * 10);
+    }
+  };
+  std::vector<std::string> results;
+  const auto run = [&](size_t count) {
+    run_isolated(
+        count, 60, [] { return std::make_unique<Fragile>(); },
+        [&](size_t, const JobEnd& end) { results.push_back(end.ended_process ? "ended" : end.result); });
+  };
+  run(4);
+  CHECK((results == std::vector<std::string>{"0", "10", "ended", "30"}));
+  CHECK_THROWS_WITH(run(5), "four");
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the recorded answers: conformance_record DRIVER_LIBRARY OUTPUT [--outputs FOLDER] [--against FOLDER]
+//   --outputs  also writes every row's whole output to a file of FOLDER
+//   --against  compares with such files and prints the first element that differs
+// With `ptx` for the driver library, writes every module to the folder OUTPUT instead.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "driver_rows.h"
+#include "recorded.h"
+
+using namespace fa4::conformance;
+
+namespace {
+
+int write_modules(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  size_t number = 0;
+  std::string last;
+  std::ofstream names(folder / "names.txt");
+  for (const Row& row : all_rows()) {
+    const int major = row.needs == Needs::blackwell ? 10 : 9;
+    std::string text = module_for(row, major, 0);
+    if (text != last)
+      std::ofstream(folder / (std::to_string(number) + ".ptx")) << "// " << row.name << "\n" << text;
+    names << number << '\t' << row.name << '\n';
+    last = std::move(text);
+    ++number;
+  }
+  std::cout << number << " rows\n";
+  return 0;
+}
+
+int record(const std::string& library, const std::string& output, const std::string& outputs,
+           const std::string& against) {
+  const DeviceText device = ask_device(library, 0);
+  Recording recording;
+  recording.device = device.name;
+  recording.driver = device.driver;
+  recording.toolkit = std::to_string(CUDA_VERSION / 1000) + "." + std::to_string(CUDA_VERSION % 1000 / 10);
+  recording.command = "conformance_record libcuda.so.1 tools/conformance/recorded/h200.txt";
+  std::vector<const Row*> rows;
+  for (const Row& row : all_rows()) {
+    if (runs_on(row, device.major)) rows.push_back(&row);
+  }
+  size_t differ = 0;
+  const auto file_of = [](const std::string& folder, const Row& row) {
+    std::string name = row.name;
+    for (char& c : name) {
+      if (c == '/' || c == ' ') c = '_';
+    }
+    return folder + "/" + name;
+  };
+  run_rows(library, 0, rows, [&](const Row& row, const Answer& answer) {
+    if (answer.status != 0)
+      std::cout << "row " << row.name << ": " << answer.status << " " << answer.failure << std::endl;
+    recording.rows.emplace(row.name, record_of(answer));
+    if (!outputs.empty() && answer.status == 0) {
+      std::ofstream file(file_of(outputs, row), std::ios::binary);
+      file.write(reinterpret_cast<const char*>(answer.output.data()), std::streamsize(answer.output.size()));
+    }
+    if (!against.empty() && answer.status == 0) {
+      std::ifstream file(file_of(against, row), std::ios::binary);
+      const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+      Answer expected;
+      expected.output.assign(reinterpret_cast<const std::byte*>(bytes.data()),
+                             reinterpret_cast<const std::byte*>(bytes.data()) + bytes.size());
+      if (expected.output.size() != answer.output.size()) return;
+      const std::string text = difference(row, expected, answer, "expected", "got");
+      if (!text.empty()) std::cout << "DIFF " << row.name << ": " << text << std::endl, ++differ;
+    }
+  });
+  std::cout << recording.rows.size() << " rows, " << differ << " differ" << std::endl;
+  std::ofstream(output) << text_of(recording);
+  run_driver_rows(library, 0,
+                  [&](const DriverRow& row, int result) { recording.calls.emplace(row.name, result); });
+  std::ofstream(output) << text_of(recording);
+  std::cout << recording.calls.size() << " calls" << std::endl;
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string positional[2], outputs, against;
+  int at = 0;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--outputs" && i + 1 < argc)
+      outputs = argv[++i];
+    else if (argument == "--against" && i + 1 < argc)
+      against = argv[++i];
+    else if (at < 2)
+      positional[at++] = argument;
+    else
+      at = 3;
+  }
+  if (at != 2) {
+    std::cerr << "usage: conformance_record DRIVER_LIBRARY OUTPUT [--outputs FOLDER] [--against FOLDER]\n";
+    return 2;
+  }
+  try {
+    return positional[0] == "ptx" ? write_modules(positional[1])
+                                  : record(positional[0], positional[1], outputs, against);
+  } catch (const std::exception& error) {
+    std::cerr << "conformance_record: " << error.what() << '\n';
+    return 1;
+  }
+}

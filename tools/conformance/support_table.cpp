@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support_table.h"
+
+#include <cctype>
+#include <map>
+#include <set>
+
+namespace fa4::conformance {
+
+const std::vector<Refusal>& refusals() {
+  static const std::vector<Refusal> list = {
+      {"approximate functions without a known rule (`div.approx`, `div.full`, `tanh`, ...)",
+       "div.full.f32 %f, %f, %f;", "their results are not known bit for bit"},
+      {"`ex2`, `tanh` of halves", "ex2.approx.ftz.bf16x2 %r, %r;", "their results are not known bit for bit"},
+      {"functions that call themselves, calls through pointers, calls of functions without a body", "",
+       "calls are put in place at load"},
+      {"`cp.async` of single threads", "cp.async.ca.shared.global [%r], [%d], 4;",
+       "the older asynchronous copies are not simulated; bulk copies are"},
+      {"bulk copies and reductions from shared memory to shared memory",
+       "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r], [%r], %r, [%r];",
+       "they need a cluster"},
+      {"vector and 128-bit atomics", "atom.global.exch.b128 %q, [%d], %q;", "not simulated"},
+      {"minimum and maximum of halves in memory by `atom` and `red`", "red.global.min.noftz.f16x2 [%d], %r;",
+       "not simulated"},
+      {"`multimem`, `st.async`, `red.async`",
+       "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r], %r, [%r];",
+       "they reach other blocks or other devices"},
+      {"textures, surfaces and their queries", "txq.width.b32 %r, [%d];", "not simulated"},
+      {"video instructions", "vadd.s32.s32.s32 %r, %r, %r;", "not simulated"},
+      {"`mma.sync` and `wgmma` of Hopper and earlier",
+       "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%f, %f, %f, %f}, {%r, %r}, {%r}, {%f, %f, %f, "
+       "%f};",
+       "not simulated yet"},
+      {"`ldmatrix`, `stmatrix`, `movmatrix`", "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r}, [%r];",
+       "not simulated"},
+      {"im2col tensor maps",
+       "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r], [%d, {%r, %r, "
+       "%r}], [%r], {%h};",
+       "not simulated"},
+      {"`cvt.pack`, stochastic rounding, 4- and 6-bit formats", "cvt.pack.sat.u16.s32 %r, %r, %r;",
+       "not simulated"},
+      {"`discard`, `createpolicy` beyond fractional forms", "discard.global.L2 [%d], 128;", "not simulated"},
+      {"stack instructions (`alloca`, `stacksave`, `stackrestore`)", "stacksave.u64 %d;", "not simulated"},
+      {"`pmevent`, `brkpt`", "pmevent 3;", "they speak to a debugger or profiler"},
+  };
+  return list;
+}
+
+std::string_view known_difference(const Row& row) {
+  if (row.name == "call of itself") return "refused at load: calls are put in place";
+  if (row.family == "asynchronous copies of threads") return "refused at load: not simulated";
+  return {};
+}
+
+namespace {
+
+// The base opcodes in the modules of all rows.
+std::set<std::string> tested_opcodes() {
+  std::set<std::string> found;
+  const std::string* last = nullptr;
+  for (const Row& row : all_rows()) {
+    if (last && *last == row.ptx) continue;
+    last = &row.ptx;
+    std::string word;
+    bool statement = true;  // at the start of a statement, after a guard at most
+    for (char c : row.ptx) {
+      const bool part = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '%' || c == '@' ||
+                        c == '!' || c == '$' || c == '.' || c == ':';
+      if (part) {
+        word += c;
+        continue;
+      }
+      if (!word.empty() && statement) {
+        if (word[0] != '@' && word.back() != ':') {
+          found.insert(word.substr(0, word.find('.')));
+          statement = false;
+        }
+      }
+      word.clear();
+      if (c == ';' || c == '{' || c == '}' || c == '\n') statement = true;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string support_table(const Recording& recording, const std::vector<Standing>& standings,
+                          const std::vector<std::string_view>& opcodes) {
+  struct Counts {
+    size_t rows = 0, equal = 0, different = 0, refused = 0, documents = 0;
+    std::string_view section;
+  };
+  std::map<std::string_view, Counts> families;
+  std::vector<std::string_view> order;
+  Counts all;
+  const std::vector<Row>& rows = all_rows();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Counts& c = families[rows[i].family];
+    if (c.rows == 0) order.push_back(rows[i].family), c.section = rows[i].section;
+    for (Counts* counts : {&c, &all}) {
+      ++counts->rows;
+      counts->equal += standings[i] == Standing::equal;
+      counts->different += standings[i] == Standing::different;
+      counts->refused += standings[i] == Standing::refused;
+      counts->documents += standings[i] == Standing::documents_only;
+    }
+  }
+  std::string text =
+      "# What the simulated GPU supports\n\n"
+      "Written by the test `support table` from the conformance rows (`tools/conformance`), the answers "
+      "recorded from a real GPU\n"
+      "and the simulator itself: `ninja -C build support-table` writes it again. A row is one small kernel "
+      "for one form of an\n"
+      "instruction. \"Equal\" means: every bit of its output, over corner cases and seeded random inputs, is "
+      "what the GPU answered.\n\n";
+  text += "Recorded from: " + recording.device + ", driver for " + recording.driver + ", toolkit CUDA " +
+          recording.toolkit + ".\n\n";
+  text +=
+      "| family | PTX ISA | rows | executed | equal to the GPU | checked by documents only | not supported "
+      "|\n|---|---|--:|--:|--:|--:|--:|\n";
+  const auto line = [](const std::string& name, std::string_view section, const Counts& c) {
+    const auto n = [](size_t v) { return v == 0 ? std::string("–") : std::to_string(v); };
+    return "| " + name + " | " + std::string(section) + " | " + std::to_string(c.rows) + " | " +
+           n(c.equal + c.documents) + " | " + n(c.equal) + " | " + n(c.documents) + " | " +
+           n(c.refused + c.different) + " |\n";
+  };
+  for (std::string_view name : order) text += line(std::string(name), families[name].section, families[name]);
+  text += line("**all**", "", all);
+  text += "\n## Rows that are not equal\n\n";
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (standings[i] == Standing::equal || standings[i] == Standing::documents_only) continue;
+    const std::string_view reason = known_difference(rows[i]);
+    text += "- " + rows[i].name + ": " + (reason.empty() ? "**not explained**" : std::string(reason)) + "\n";
+  }
+  const std::set<std::string> tested = tested_opcodes();
+  std::string known, untested;
+  for (std::string_view opcode : opcodes) {
+    known += (known.empty() ? "`" : ", `") + std::string(opcode) + "`";
+    if (!tested.contains(std::string(opcode)))
+      untested += (untested.empty() ? "`" : ", `") + std::string(opcode) + "`";
+  }
+  text += "\n## Opcodes\n\nKnown: " + known +
+          ".\n\nKnown, but in no row: " + (untested.empty() ? "none" : untested) + ".\n";
+  text +=
+      "\n## What is refused at load\n\nA program that uses one of these is refused with the line and its "
+      "text. Everything else that is not in the table is refused too.\n\n";
+  for (const Refusal& r : refusals())
+    text += "- " + std::string(r.form) + ": " + std::string(r.reason) + "\n";
+  return text;
+}
+
+}  // namespace fa4::conformance

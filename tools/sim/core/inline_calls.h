@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of device functions, by putting the body in the place of the call: a warp's lanes then part and meet
+// in a call as they do anywhere else. What remains is a function without calls.
+#pragma once
+
+#include "../ptx/module.h"
+
+namespace fa4::sim {
+
+bool has_calls(const ptx::Function& function);
+
+// Parameters and results of calls become local variables. Throws ptx::Error at the call for a function
+// without a body, for one that calls itself, and where the bodies together have more than a million
+// instructions.
+ptx::Function inline_calls(const ptx::Module& module, const ptx::Function& function);
+
+}  // namespace fa4::sim
