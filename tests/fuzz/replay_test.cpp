@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays the fuzzer's corpus: every input must end in a sentence, and soon; and so must every beginning of a real one.
+// Replays the fuzzer's corpus: every input must end in a sentence, and soon; and so must every beginning of a
+// real one.
 #include <chrono>
 #include <filesystem>
 #include <fstream>

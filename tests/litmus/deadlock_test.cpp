@@ -9,7 +9,9 @@ using Kind = Fault::Kind;
 
 namespace {
 
-std::string ready() { return init_barrier(0, 1) + init_barrier(8, 1) + cta_sync(); }
+std::string ready() {
+  return init_barrier(0, 1) + init_barrier(8, 1) + cta_sync();
+}
 // Thread `thread` does `text`.
 std::string round(uint32_t thread, uint32_t own, uint32_t other, uint32_t parity, bool arrive_first) {
   const std::string signal = arrive(own), wait = wait_barrier(other, parity);
@@ -20,35 +22,53 @@ std::string round(uint32_t thread, uint32_t own, uint32_t other, uint32_t parity
 
 TEST_CASE("a cycle of two warps") {
   // One orderly round; then each waits for the other before it arrives.
-  const std::string body = ready() + round(0, 0, 8, 0, true) + round(32, 8, 0, 0, true) + cta_sync() + round(0, 0, 8, 1, false) + round(32, 8, 0, 1, false);
-  CHECK(fault_in(body, Kind::deadlock, {"cycle: warp 0 waits on mbarrier 0x408 for warp 1, which waits on mbarrier 0x400 for warp 0"}, 64) == "");
+  const std::string body = ready() + round(0, 0, 8, 0, true) + round(32, 8, 0, 0, true) + cta_sync() +
+                           round(0, 0, 8, 1, false) + round(32, 8, 0, 1, false);
+  CHECK(
+      fault_in(body, Kind::deadlock,
+               {"cycle: warp 0 waits on mbarrier 0x408 for warp 1, which waits on mbarrier 0x400 for warp 0"},
+               64) == "");
 }
 
 TEST_CASE("a cycle of an mbarrier and a barrier of the CTA") {
-  const std::string body = ready() + by_thread(0, arrive(0)) + by_warp(1, wait_barrier(0, 0)) + cta_sync() + by_warp(0, "  bar.sync 1, 64;\n" + by_thread(0, arrive(0))) +
+  const std::string body = ready() + by_thread(0, arrive(0)) + by_warp(1, wait_barrier(0, 0)) + cta_sync() +
+                           by_warp(0, "  bar.sync 1, 64;\n" + by_thread(0, arrive(0))) +
                            by_warp(1, wait_barrier(0, 1) + "  bar.sync 1, 64;\n") + cta_sync();
-  CHECK(fault_in(ready() + "  bar.sync 1, 64;\n" + body.substr(ready().size()), Kind::deadlock, {"cycle: warp 0 waits on barrier 1 for warp 1, which waits on mbarrier 0x400 for warp 0"}, 64) == "");
+  CHECK(fault_in(ready() + "  bar.sync 1, 64;\n" + body.substr(ready().size()), Kind::deadlock,
+                 {"cycle: warp 0 waits on barrier 1 for warp 1, which waits on mbarrier 0x400 for warp 0"},
+                 64) == "");
 }
 
 TEST_CASE("causes that are no cycle") {
-  CHECK(fault_in(ready() + by_thread(0, arrive(0)) + by_warp(1, wait_barrier(0, 0) + wait_barrier(0, 1)), Kind::deadlock,
-                 {"cause: warp 1 waits on mbarrier 0x400 for warp 0, which has exited"}, 64) == "");
-  CHECK(fault_in(ready() + wait_barrier(0, 0), Kind::deadlock, {"cause: warp 0 waits on mbarrier 0x400, which nothing has signalled so far"}, 64) == "");
-  CHECK(fault_in(ready() + by_thread(0, arrive(0) + arrive(0)) + cta_sync() + by_warp(1, wait_barrier(0, 0)), Kind::deadlock,
-                 {"this warp has seen 0 phases complete and 2 more have since: the wait came too late"}, 64) == "");
-  CHECK(fault_in(ready() + expect_bytes(0, 96) + bulk_copy(1024, "%d1", 64, 0) + wait_barrier(0, 0), Kind::deadlock,
-                 {"32 bytes missing, which no copy in flight will bring"}, 64) == "");
+  CHECK(fault_in(ready() + by_thread(0, arrive(0)) + by_warp(1, wait_barrier(0, 0) + wait_barrier(0, 1)),
+                 Kind::deadlock, {"cause: warp 1 waits on mbarrier 0x400 for warp 0, which has exited"},
+                 64) == "");
+  CHECK(fault_in(ready() + wait_barrier(0, 0), Kind::deadlock,
+                 {"cause: warp 0 waits on mbarrier 0x400, which nothing has signalled so far"}, 64) == "");
+  CHECK(fault_in(ready() + by_thread(0, arrive(0) + arrive(0)) + cta_sync() + by_warp(1, wait_barrier(0, 0)),
+                 Kind::deadlock,
+                 {"this warp has seen 0 phases complete and 2 more have since: the wait came too late"},
+                 64) == "");
+  CHECK(fault_in(ready() + expect_bytes(0, 96) + bulk_copy(1024, "%d1", 64, 0) + wait_barrier(0, 0),
+                 Kind::deadlock, {"32 bytes missing, which no copy in flight will bring"}, 64) == "");
 }
 
 TEST_CASE("a kernel that runs for ever stops with the same report") {
-  const std::string stuck = ready() + round(0, 0, 8, 0, true) + round(32, 8, 0, 0, true) + cta_sync() + round(0, 0, 8, 1, false) + round(32, 8, 0, 1, false) +
-                            by_warp(2, "  st.shared.u32 [smem+64], 0;\n" + spin("ld.volatile.shared.u32 %r9, [smem+64]"));
-  CHECK(fault_in(stuck, Kind::budget, {"20000", "cycle: warp 0 waits on mbarrier 0x408 for warp 1", "warp 2, all lanes: can run"}, 96, 20000) == "");
+  const std::string stuck =
+      ready() + round(0, 0, 8, 0, true) + round(32, 8, 0, 0, true) + cta_sync() + round(0, 0, 8, 1, false) +
+      round(32, 8, 0, 1, false) +
+      by_warp(2, "  st.shared.u32 [smem+64], 0;\n" + spin("ld.volatile.shared.u32 %r9, [smem+64]"));
+  CHECK(fault_in(stuck, Kind::budget,
+                 {"20000", "cycle: warp 0 waits on mbarrier 0x408 for warp 1", "warp 2, all lanes: can run"},
+                 96, 20000) == "");
 }
 
 TEST_CASE("a freed allocation is named") {
-  Kernel kernel(entry_of(".param .u64 out, .param .u64 from", prologue() + "  ld.param.u64 %d1, [from];\n  ld.global.u32 %r1, [%d1+16];\n  ret;\n", 32));
+  Kernel kernel(entry_of(".param .u64 out, .param .u64 from",
+                         prologue() + "  ld.param.u64 %d1, [from];\n  ld.global.u32 %r1, [%d1+16];\n  ret;\n",
+                         32));
   const uint64_t out = kernel.buffer<uint32_t>(64), from = kernel.buffer<uint32_t>(64);
   kernel.device().memory().release(from);
-  CHECK(fault_of(kernel, {{1, 1, 1}, {32, 1, 1}, 1024}, Kind::illegal_address, {"byte 16 of the 256-byte allocation", "which was freed"}, out, from) == "");
+  CHECK(fault_of(kernel, {{1, 1, 1}, {32, 1, 1}, 1024}, Kind::illegal_address,
+                 {"byte 16 of the 256-byte allocation", "which was freed"}, out, from) == "");
 }

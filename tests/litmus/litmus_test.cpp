@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs every litmus program under the checker, with nominal and with adversarial timing, and compares the verdict.
+// Runs every litmus program under the checker, with nominal and with adversarial timing, and compares the
+// verdict.
 #include <cuda.h>
 
 #include <set>
@@ -18,13 +19,20 @@ constexpr uint64_t kSeeds = 8;
 
 std::string fault_name(Fault::Kind kind) {
   switch (kind) {
-    case Fault::Kind::illegal_instruction: return "illegal instruction";
-    case Fault::Kind::illegal_address: return "illegal address";
-    case Fault::Kind::misaligned_address: return "misaligned address";
-    case Fault::Kind::poison: return "poison";
-    case Fault::Kind::deadlock: return "deadlock";
-    case Fault::Kind::budget: return "budget";
-    case Fault::Kind::bad_launch: return "bad launch";
+    case Fault::Kind::illegal_instruction:
+      return "illegal instruction";
+    case Fault::Kind::illegal_address:
+      return "illegal address";
+    case Fault::Kind::misaligned_address:
+      return "misaligned address";
+    case Fault::Kind::poison:
+      return "poison";
+    case Fault::Kind::deadlock:
+      return "deadlock";
+    case Fault::Kind::budget:
+      return "budget";
+    case Fault::Kind::bad_launch:
+      return "bad launch";
   }
   return {};
 }
@@ -35,15 +43,19 @@ struct Outcome {
 };
 
 Outcome watch(const Litmus& test, uint64_t seed) {
-  Kernel kernel(entry_of(".param .u64 out, .param .u64 from, .param .align 64 .b8 map[128]",
-                         prologue() + "  ld.param.u64 %d1, [from];\n  mov.b64 %d2, map;\n  cvta.param.u64 %d2, %d2;\n" + test.body + "  ret;\n", test.threads),
-                1, 4, 200000);
+  Kernel kernel(
+      entry_of(".param .u64 out, .param .u64 from, .param .align 64 .b8 map[128]",
+               prologue() + "  ld.param.u64 %d1, [from];\n  mov.b64 %d2, map;\n  cvta.param.u64 %d2, %d2;\n" +
+                   test.body + "  ret;\n",
+               test.threads),
+      1, 4, 200000);
   const uint64_t out = kernel.buffer<uint32_t>(16384), from = kernel.buffer<uint32_t>(16384);
   alignas(64) CUtensorMap map;
   const cuuint64_t extents[2] = {64, 512}, strides[1] = {128};
   const cuuint32_t box[2] = {64, 8}, ones[2] = {1, 1};
-  REQUIRE(encode_tiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, reinterpret_cast<void*>(out), extents, strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                       CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS);
+  REQUIRE(encode_tiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, reinterpret_cast<void*>(out), extents,
+                       strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                       CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS);
   Collector collector;
   kernel.device().set_observers([&](uint32_t slot) { return collector.observer(slot); });
   kernel.device().set_adversarial(seed);
@@ -71,22 +83,33 @@ void check_all(const std::vector<Litmus>& table) {
   const std::string rules = read_text(ORDERING_DOCUMENT);
   for (const Litmus& test : table) {
     INFO(test.name << "\n" << test.body);
-    CHECK((rules.find("| " + test.name + " | " + test.verdict + " |") != std::string::npos));  // a row of docs/ordering.md
+    CHECK((rules.find("| " + test.name + " | " + test.verdict + " |") !=
+           std::string::npos));  // a row of docs/ordering.md
     for (uint64_t seed = 0; seed <= kSeeds; ++seed) {
       const Outcome outcome = watch(test, seed);
       INFO("seed " << seed << ": " << outcome.verdict << "\n" << outcome.report);
-      if (seed == 0) CHECK(outcome.verdict == test.verdict);
-      else CHECK((outcome.verdict == "clean") == (test.verdict == "clean"));
+      if (seed == 0)
+        CHECK(outcome.verdict == test.verdict);
+      else
+        CHECK((outcome.verdict == "clean") == (test.verdict == "clean"));
     }
   }
 }
 
 }  // namespace
 
-TEST_CASE("litmus: threads") { check_all(thread_litmus()); }
-TEST_CASE("litmus: proxies") { check_all(proxy_litmus()); }
-TEST_CASE("litmus: mbarriers") { check_all(mbarrier_litmus()); }
-TEST_CASE("litmus: tensor memory") { check_all(tcgen05_litmus()); }
+TEST_CASE("litmus: threads") {
+  check_all(thread_litmus());
+}
+TEST_CASE("litmus: proxies") {
+  check_all(proxy_litmus());
+}
+TEST_CASE("litmus: mbarriers") {
+  check_all(mbarrier_litmus());
+}
+TEST_CASE("litmus: tensor memory") {
+  check_all(tcgen05_litmus());
+}
 
 TEST_CASE("a verdict says whether it rests on the axiom") {
   const auto axiom = [](const std::string& name) {

@@ -81,9 +81,16 @@ int check_checked(const CheckRequest& request) {
   print_verdict(errors, warnings, seconds, axioms);
 
   if (!request.json_path.empty()) {
-    const nlohmann::json report = {{"problem", support::describe(loaded.problem)}, {"image", request.image_path.empty() ? "built in" : request.image_path},
-                                   {"seeds", request.seeds}, {"errors", errors}, {"warnings", warnings}, {"fault", fault}, {"difference", different},
-                                   {"axioms", axioms}, {"seconds", seconds}, {"findings", findings_json(findings)}};
+    const nlohmann::json report = {{"problem", support::describe(loaded.problem)},
+                                   {"image", request.image_path.empty() ? "built in" : request.image_path},
+                                   {"seeds", request.seeds},
+                                   {"errors", errors},
+                                   {"warnings", warnings},
+                                   {"fault", fault},
+                                   {"difference", different},
+                                   {"axioms", axioms},
+                                   {"seconds", seconds},
+                                   {"findings", findings_json(findings)}};
     std::ofstream file(request.json_path);
     file << report.dump(2) << '\n';
     if (!file.flush()) throw Refusal(fmt::format("--json {}: the file cannot be written", request.json_path));

@@ -17,7 +17,8 @@ std::vector<char> read_image(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Refusal(fmt::format("--image {}: the file cannot be opened", path));
   std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (bytes.empty()) throw Refusal(fmt::format("--image {}: the file is empty; PTX or a fatbinary is needed", path));
+  if (bytes.empty())
+    throw Refusal(fmt::format("--image {}: the file is empty; PTX or a fatbinary is needed", path));
   bytes.push_back(0);
   return bytes;
 }
@@ -33,37 +34,51 @@ void print_findings(const std::vector<fa4sim_finding>& findings) {
     if (*text) fmt::print("    {:<8} {}\n", label, text);
   };
   for (const fa4sim_finding& f : findings) {
-    fmt::print("\n  {}: {}{}\n", f.warning ? "warning" : "error", f.kind, *f.memory ? fmt::format(" on {}", f.memory) : "");
+    fmt::print("\n  {}: {}{}\n", f.warning ? "warning" : "error", f.kind,
+               *f.memory ? fmt::format(" on {}", f.memory) : "");
     part("first", f.first);
     part("then", f.second);
     part("known", f.last_sync);
     part("needed", f.chain);
-    fmt::print("    {:<8} {} {}, first in CTA {} at cycle {}\n", "seen", f.count, f.count == 1 ? "time" : "times", f.cta, f.cycle);
+    fmt::print("    {:<8} {} {}, first in CTA {} at cycle {}\n", "seen", f.count,
+               f.count == 1 ? "time" : "times", f.cta, f.cycle);
   }
 }
 
 uint64_t count_warnings(const std::vector<fa4sim_finding>& findings) {
-  return uint64_t(std::count_if(findings.begin(), findings.end(), [](const fa4sim_finding& f) { return f.warning != 0; }));
+  return uint64_t(std::count_if(findings.begin(), findings.end(),
+                                [](const fa4sim_finding& f) { return f.warning != 0; }));
 }
 
 nlohmann::json findings_json(const std::vector<fa4sim_finding>& findings) {
   nlohmann::json list = nlohmann::json::array();
   for (const fa4sim_finding& f : findings) {
-    list.push_back({{"severity", f.warning ? "warning" : "error"}, {"kind", f.kind}, {"kernel", f.kernel}, {"memory", f.memory},
-                    {"first", f.first}, {"second", f.second}, {"last_sync", f.last_sync}, {"chain", f.chain}, {"count", f.count},
-                    {"cta", f.cta}, {"cycle", f.cycle}});
+    list.push_back({{"severity", f.warning ? "warning" : "error"},
+                    {"kind", f.kind},
+                    {"kernel", f.kernel},
+                    {"memory", f.memory},
+                    {"first", f.first},
+                    {"second", f.second},
+                    {"last_sync", f.last_sync},
+                    {"chain", f.chain},
+                    {"count", f.count},
+                    {"cta", f.cta},
+                    {"cycle", f.cycle}});
   }
   return list;
 }
 
 std::vector<std::string> axioms_used(const support::SimulatorApi& simulator) {
   std::vector<std::string> axioms;
-  if (simulator.axioms() & FA4SIM_AXIOM_MMA_ORDER) axioms.push_back("the MMAs of one CTA execute in the order of their issue");
+  if (simulator.axioms() & FA4SIM_AXIOM_MMA_ORDER)
+    axioms.push_back("the MMAs of one CTA execute in the order of their issue");
   return axioms;
 }
 
-void print_verdict(uint64_t errors, uint64_t warnings, double seconds, const std::vector<std::string>& axioms) {
-  fmt::print("{}  {}, {} errors and {} warnings in {:.2f} s\n", heading("Verdict"), errors || warnings ? "NOT CLEAN" : "CLEAN", errors, warnings, seconds);
+void print_verdict(uint64_t errors, uint64_t warnings, double seconds,
+                   const std::vector<std::string>& axioms) {
+  fmt::print("{}  {}, {} errors and {} warnings in {:.2f} s\n", heading("Verdict"),
+             errors || warnings ? "NOT CLEAN" : "CLEAN", errors, warnings, seconds);
   fmt::print("  Exact for the executions that were watched. It rests on the PTX ISA{}\n",
              axioms.empty() ? "." : " and on what it does not state:");
   for (const std::string& axiom : axioms) fmt::print("  {}.\n", axiom);

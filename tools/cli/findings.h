@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the happens-before checker found, for a person and for a machine; shared by `fa4 check` and `fa4 run --hazards`.
-// docs/check.md describes the JSON.
+// What the happens-before checker found, for a person and for a machine; shared by `fa4 check` and `fa4 run
+// --hazards`. docs/check.md describes the JSON.
 #pragma once
 
 #include <string>
@@ -23,6 +23,7 @@ nlohmann::json findings_json(const std::vector<fa4sim_finding>& findings);
 // The axioms, beyond the PTX ISA, that a verdict on what the simulator has watched rests on.
 std::vector<std::string> axioms_used(const support::SimulatorApi& simulator);
 // "errors and warnings", and what the verdict rests on.
-void print_verdict(uint64_t errors, uint64_t warnings, double seconds, const std::vector<std::string>& axioms);
+void print_verdict(uint64_t errors, uint64_t warnings, double seconds,
+                   const std::vector<std::string>& axioms);
 
 }  // namespace fa4::cli

@@ -59,7 +59,8 @@ CLI::App* add_run(CLI::App& app, RunRequest& r) {
   run->footer(
       "Without arguments: B=1, Sq=Skv=1024, Hq=32, Hkv=8, D=128, fp16, on a supported GPU or else on the "
       "simulated one.\n"
-      "Exit codes: 0 done, 1 the check failed or there are hazards, 2 the request was refused, 3 the device failed.");
+      "Exit codes: 0 done, 1 the check failed or there are hazards, 2 the request was refused, 3 the device "
+      "failed.");
   add_shape(run, r);
 
   const char* files = "Files in place of a shape";
@@ -94,8 +95,11 @@ CLI::App* add_run(CLI::App& app, RunRequest& r) {
   add_device(run, r);
 
   run->add_flag("--check", r.check, "Compare O and LSE with attention in double precision")->group("Check");
-  run->add_flag("--hazards", r.hazards, "Watch the run with the happens-before checker (simulated GPU)")->group("Check");
-  run->add_option("--image", r.image_path, "PTX or fatbinary with the same entries in place of the built-in image")->group("Device");
+  run->add_flag("--hazards", r.hazards, "Watch the run with the happens-before checker (simulated GPU)")
+      ->group("Check");
+  run->add_option("--image", r.image_path,
+                  "PTX or fatbinary with the same entries in place of the built-in image")
+      ->group("Device");
   return run;
 }
 

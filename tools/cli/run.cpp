@@ -196,9 +196,11 @@ int run_checked(const RunRequest& request) {
     throw DeviceError(fmt::format("--device sim: {} is no simulated GPU", choice.library));
   device.set_host_threads(request.threads);
   if (request.hazards && !device.simulated())
-    throw Refusal(fmt::format("--hazards: {} is a real GPU, which cannot be watched; --device sim is accepted", choice.library));
+    throw Refusal(fmt::format(
+        "--hazards: {} is a real GPU, which cannot be watched; --device sim is accepted", choice.library));
   if (!request.image_path.empty()) device.set_image(read_image(request.image_path));
-  if (request.hazards && device.gpu().simulator().check(1) != 0) throw DeviceError(device.gpu().simulator().last_error());
+  if (request.hazards && device.gpu().simulator().check(1) != 0)
+    throw DeviceError(device.gpu().simulator().last_error());
 
   const support::Gpu::Properties& properties = device.gpu().properties();
   const uint32_t sms = request.sms ? request.sms : device.simulated() ? 148 : uint32_t(properties.sm_count);

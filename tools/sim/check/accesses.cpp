@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads' accesses to shared and global memory: words and parts of words, the memory order of atomics and fences, what
-// the bulk engine writes to and reads from global memory, and CTAs that talk to each other.
+// Threads' accesses to shared and global memory: words and parts of words, the memory order of atomics and
+// fences, what the bulk engine writes to and reads from global memory, and CTAs that talk to each other.
 #include "../core/shared_memory.h"
 #include "checker.h"
 
@@ -8,8 +8,12 @@ namespace fa4::sim::check {
 
 namespace {
 // Atomic locations of shared and of global memory, in one table.
-uint64_t shared_location(uint32_t address) { return address / 4; }
-uint64_t global_location(uint64_t address) { return 1ull << 62 | address / 4; }
+uint64_t shared_location(uint32_t address) {
+  return address / 4;
+}
+uint64_t global_location(uint64_t address) {
+  return 1ull << 62 | address / 4;
+}
 }  // namespace
 
 void Checker::remember(std::vector<Access>& readers, const Access& access) {
@@ -22,10 +26,13 @@ void Checker::remember(std::vector<Access>& readers, const Access& access) {
 }
 
 // Words have a cell; where somebody accesses less than one, each byte gets its own from then on.
-void Checker::shared_cells(const Actor& who, const Access& access, uint32_t address, uint32_t bytes, bool write, Sense sense) {
+void Checker::shared_cells(const Actor& who, const Access& access, uint32_t address, uint32_t bytes,
+                           bool write, Sense sense) {
   const auto cells = [&](Cell* from, size_t count, Readers& more, uint32_t first) {
-    if (write) write_cells(from, count, more, first, who, access, sense, Tensor::no);
-    else read_cells(from, count, more, first, who, access, sense, Tensor::no);
+    if (write)
+      write_cells(from, count, more, first, who, access, sense, Tensor::no);
+    else
+      read_cells(from, count, more, first, who, access, sense, Tensor::no);
   };
   if (bytes_of_word_.empty() && address % 4 == 0 && bytes % 4 == 0) {
     cells(&shared_[address / 4], bytes / 4, shared_readers_, address / 4);
@@ -51,20 +58,24 @@ void Checker::shared_cells(const Actor& who, const Access& access, uint32_t addr
   }
 }
 
-void Checker::shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes, bool write) {
+void Checker::shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes,
+                            bool write) {
   const Actor who = actor(w, lane);
   const Access access{Agent::lane, op->order, uint16_t(who.lane), who.warp->now, op_index(op), 0};
   shared_cells(who, access, address, bytes, write, Sense::thread);
   order_access(w, op, lane, shared_location(address), write, false);
 }
 
-void Checker::global_cells(const Actor& who, const Access& access, uint64_t address, uint32_t bytes, bool write, Sense sense) {
+void Checker::global_cells(const Actor& who, const Access& access, uint64_t address, uint32_t bytes,
+                           bool write, Sense sense) {
   const uint64_t end = address + bytes;
   for (uint64_t at = address; at < end;) {
     const uint64_t word = at / 4, stop = std::min(end, 4 * word + 4);
     const auto cell = [&](Cell& c, Readers& more, uint64_t key) {
-      if (write) write_cells(&c, 1, more, key, who, access, sense, Tensor::no);
-      else read_cells(&c, 1, more, key, who, access, sense, Tensor::no);
+      if (write)
+        write_cells(&c, 1, more, key, who, access, sense, Tensor::no);
+      else
+        read_cells(&c, 1, more, key, who, access, sense, Tensor::no);
     };
     auto split = global_parts_.find(word);
     if (split == global_parts_.end() && stop - at == 4) {
@@ -83,7 +94,8 @@ void Checker::global_cells(const Actor& who, const Access& access, uint64_t addr
   }
 }
 
-void Checker::global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) {
+void Checker::global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes,
+                            bool write) {
   const Actor who = actor(w, lane);
   const Access access{Agent::lane, op->order, uint16_t(who.lane), who.warp->now, op_index(op), 0};
   memory_at_ = address;
@@ -93,13 +105,16 @@ void Checker::global_access(const Warp& w, const Op* op, int lane, uint64_t addr
   if (write) {
     generic_begin_ = std::min(generic_begin_, address);
     generic_end_ = std::max(generic_end_, address + bytes);
-    if (!communicates) global_writes_.push_back({cta_->launch->serial, address, address + bytes, cta_->id, op_index(op), uint16_t(w.index)});
+    if (!communicates)
+      global_writes_.push_back(
+          {cta_->launch->serial, address, address + bytes, cta_->id, op_index(op), uint16_t(w.index)});
   }
   if (communicates) between_ctas(w, op, who, address, bytes, write);
   order_access(w, op, lane, global_location(address), write, true);
 }
 
-// ---- what the bulk engine does to global memory --------------------------------------------------------------------------
+// ---- what the bulk engine does to global memory
+// --------------------------------------------------------------------------
 
 // Calls f(first byte, end) for the rows of global memory that a box covers.
 template <class F>
@@ -124,7 +139,8 @@ void Checker::each_box_row(const Event& event, F f) const {
   }
 }
 
-// Two bulk stores of one CTA to the same rows are ordered by the completion of the first, as for any other access.
+// Two bulk stores of one CTA to the same rows are ordered by the completion of the first, as for any other
+// access.
 void Checker::log_box(const Event& event, const Actor& who, const Access& access) {
   each_box_row(event, [&](uint64_t begin, uint64_t end) {
     if (!cta_->launch->code->communicates) {
@@ -160,20 +176,25 @@ void Checker::read_box(const Event& event, const Actor& who, const Access& acces
     }
   };
   if (stored_begin_ >= stored_end_ && generic_begin_ >= generic_end_) return;
-  if (event.kind == Event::Kind::bulk_load) row(event.global, event.global + event.bytes);
-  else each_box_row(event, row);
+  if (event.kind == Event::Kind::bulk_load)
+    row(event.global, event.global + event.bytes);
+  else
+    each_box_row(event, row);
 }
 
-void Checker::against_stored_rows(const Actor& who, const Access& access, uint64_t begin, uint64_t end, bool write) {
+void Checker::against_stored_rows(const Actor& who, const Access& access, uint64_t begin, uint64_t end,
+                                  bool write) {
   if (begin >= stored_end_ || end <= stored_begin_) return;
   auto row = stored_rows_.lower_bound(begin);
   while (row != stored_rows_.begin() && std::prev(row)->second.end > begin) --row;
   for (; row != stored_rows_.end() && row->first < end; ++row) {
-    if (row->second.end > begin) check(who, row->second.access, access, nullptr, true, write, Sense::thread, Tensor::no);
+    if (row->second.end > begin)
+      check(who, row->second.access, access, nullptr, true, write, Sense::thread, Tensor::no);
   }
 }
 
-// ---- atomics and fences --------------------------------------------------------------------------------------------------
+// ---- atomics and fences
+// --------------------------------------------------------------------------------------------------
 
 // Everything that a thread with this clock knows of lanes of any CTA, for lanes of other CTAs.
 ForeignClocks Checker::everything_known(const Clock& clock) const {
@@ -191,8 +212,8 @@ void Checker::publish_fenced(uint32_t lane, Clock& into) {
   own = std::max(own, fenced->second.time);
 }
 
-// What a strong write that releases nothing passes on: what the thread's fence covers, and, of tcgen05 operations, what
-// its tcgen05.fence::before_thread_sync covers.
+// What a strong write that releases nothing passes on: what the thread's fence covers, and, of tcgen05
+// operations, what its tcgen05.fence::before_thread_sync covers.
 void Checker::publish_relaxed(const Warp& w, int lane, Clock& into) {
   const Actor who = actor(w, lane);
   join_tensor(w, *who.group, 1u << lane, into.tensor);
@@ -203,13 +224,15 @@ void Checker::publish_relaxed(const Warp& w, int lane, Clock& into) {
 // tcgen05.fence::after_thread_sync.
 void Checker::learn_relaxed(const Warp& w, int lane, const Clock& from) {
   each_group(warps_[w.index], 1u << lane, [&](Group& g) { join(g.tensor_seen, from.tensor); });
-  seen_.try_emplace(w.index * kLanes + uint32_t(lane), Seen{Clock(lanes_), false}).first->second.clock.join_all(from);
+  seen_.try_emplace(w.index * kLanes + uint32_t(lane), Seen{Clock(lanes_), false})
+      .first->second.clock.join_all(from);
 }
 
-// A strong write that follows a release (or is one) and a strong read that precedes an acquire (or is one) synchronise
-// when the read takes its value from the write, or from an atomic operation in between (PTX ISA 8.8, release and acquire
-// patterns). A weak write ends what could be learnt at the location.
-void Checker::order_access(const Warp& w, const Op* op, int lane, uint64_t location, bool write, bool global) {
+// A strong write that follows a release (or is one) and a strong read that precedes an acquire (or is one)
+// synchronise when the read takes its value from the write, or from an atomic operation in between (PTX
+// ISA 8.8, release and acquire patterns). A weak write ends what could be learnt at the location.
+void Checker::order_access(const Warp& w, const Op* op, int lane, uint64_t location, bool write,
+                           bool global) {
   const uint8_t order = op->order;
   const bool beyond = global && cta_->launch->code->communicates;
   const uint32_t thread = w.index * kLanes + uint32_t(lane);
@@ -223,8 +246,10 @@ void Checker::order_access(const Warp& w, const Op* op, int lane, uint64_t locat
     if (order & kReduction) return;  // no acquire pattern (PTX ISA 8.11.1)
     const auto found = locations_.find(location);
     if (found != locations_.end()) {
-      if (order & kAcquire) acquire(w, 1u << lane, found->second);
-      else learn_relaxed(w, lane, found->second);
+      if (order & kAcquire)
+        acquire(w, 1u << lane, found->second);
+      else
+        learn_relaxed(w, lane, found->second);
     }
     const ForeignClocks* published = beyond && (order & kBeyondCta) ? grid_.published(location) : nullptr;
     if (!published) return;
@@ -284,28 +309,36 @@ void Checker::memory_fence(const Warp& w, const Op* op, Mask lanes) {
   ++s.now;
 }
 
-void Checker::between_ctas(const Warp& w, const Op* op, const Actor& who, uint64_t address, uint32_t bytes, bool write) {
+void Checker::between_ctas(const Warp& w, const Op* op, const Actor& who, uint64_t address, uint32_t bytes,
+                           bool write) {
   const Grid::Access now{cta_->id, who.lane, who.warp->now, op_index(op), op->order, w.index};
   for (uint64_t word = address / 4; word < (address + bytes + 3) / 4; ++word) {
-    grid_.access(word, now, write, who.group->clock.foreign, [&](const Grid::Access& before, bool before_wrote) {
-      if (again(FindingKind::race, before.op, now.op)) return;
-      const Op* ops = cta_->launch->code->ops.data();
-      Finding f = new_finding(FindingKind::race, before.op, now.op);
-      f.cycle = w.time;
-      memory_at_ = word * 4;
-      f.memory = memory_name(nullptr);
-      f.first = "CTA " + std::to_string(before.cta) + ", " + role_name(*cta_, before.warp) + ", lane " + std::to_string(before.lane % kLanes) +
-                (before_wrote ? ": write at " : ": read at ") + place(*cta_, ops + before.op);
-      f.second = "CTA " + std::to_string(now.cta) + ", " + role_name(*cta_, w.index) + ", lane " + std::to_string(now.lane % kLanes) +
-                 (write ? ": write at " : ": read at ") + place(*cta_, op);
-      f.last_sync = "no release whose scope reaches beyond the CTA leads from the first to the second";
-      f.chain = std::string(before_wrote ? "write" : "read") + ", fence.acq_rel.gpu and a relaxed atomic, or a release.gpu | acquire.gpu of the same location, then " + (write ? "write" : "read");
-      findings_.push_back(std::move(f));
-    });
+    grid_.access(
+        word, now, write, who.group->clock.foreign, [&](const Grid::Access& before, bool before_wrote) {
+          if (again(FindingKind::race, before.op, now.op)) return;
+          const Op* ops = cta_->launch->code->ops.data();
+          Finding f = new_finding(FindingKind::race, before.op, now.op);
+          f.cycle = w.time;
+          memory_at_ = word * 4;
+          f.memory = memory_name(nullptr);
+          f.first = "CTA " + std::to_string(before.cta) + ", " + role_name(*cta_, before.warp) + ", lane " +
+                    std::to_string(before.lane % kLanes) + (before_wrote ? ": write at " : ": read at ") +
+                    place(*cta_, ops + before.op);
+          f.second = "CTA " + std::to_string(now.cta) + ", " + role_name(*cta_, w.index) + ", lane " +
+                     std::to_string(now.lane % kLanes) + (write ? ": write at " : ": read at ") +
+                     place(*cta_, op);
+          f.last_sync = "no release whose scope reaches beyond the CTA leads from the first to the second";
+          f.chain = std::string(before_wrote ? "write" : "read") +
+                    ", fence.acq_rel.gpu and a relaxed atomic, or a release.gpu | acquire.gpu of the same "
+                    "location, then " +
+                    (write ? "write" : "read");
+          findings_.push_back(std::move(f));
+        });
   }
 }
 
-// ---- mbarriers as objects in memory --------------------------------------------------------------------------------------
+// ---- mbarriers as objects in memory
+// --------------------------------------------------------------------------------------
 
 // Threads use a barrier concurrently, but not while it is made or ended.
 void Checker::used(const Warp& w, const Op* op, Mask lanes, Barrier& b) {
@@ -326,8 +359,9 @@ void Checker::require_unused(const Actor& who, const Access& now, Barrier& b) {
   }
 }
 
-// A wait names its phase by parity alone, which is good for the current phase and the one before. A lane that has waited
-// for one phase after the other and comes when two more have completed passes a wait that was meant for an older one.
+// A wait names its phase by parity alone, which is good for the current phase and the one before. A lane that
+// has waited for one phase after the other and comes when two more have completed passes a wait that was
+// meant for an older one.
 void Checker::note_phase(const Warp& w, const Op* op, Mask lanes, Barrier& b) {
   const MBarrier* live = mbarrier_in(*cta_, b.address, 8);
   if (!live) return;
@@ -337,8 +371,10 @@ void Checker::note_phase(const Warp& w, const Op* op, Mask lanes, Barrier& b) {
     Barrier::Use& use = b.uses[w.index * kLanes + uint32_t(lane)];
     const uint32_t value = w.rows[op->b].lane[lane];
     const uint32_t wanted = by_parity ? use.seen : value;
-    const bool next = by_parity && (use.seen & 1) == (value & 1);  // the phase after the newest that it has seen
-    const bool missed = by_parity ? next && use.in_row >= 2 && live->phase > wanted + 2 : live->phase > value + 1;
+    const bool next =
+        by_parity && (use.seen & 1) == (value & 1);  // the phase after the newest that it has seen
+    const bool missed =
+        by_parity ? next && use.in_row >= 2 && live->phase > wanted + 2 : live->phase > value + 1;
     if (missed) {
       const Actor who = actor(w, lane);
       const Access now{Agent::lane, 0, uint16_t(who.lane), who.warp->now, op_index(op), 0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector clocks. A component is a lane of the CTA, the stream of its MMAs, a barrier (for the copies that complete on
-// it), or a lane's stream of bulk stores. A lane knows an access when its clock has reached the access's time.
+// Vector clocks. A component is a lane of the CTA, the stream of its MMAs, a barrier (for the copies that
+// complete on it), or a lane's stream of bulk stores. A lane knows an access when its clock has reached the
+// access's time.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +17,11 @@ using Time = uint32_t;
 constexpr Time kPending = 0xFFFFFFFF;  // an access that is not over yet: nobody can know it
 
 using Component = uint32_t;
-constexpr Component kMmaStream = 0;      // time n: the n-th MMA of the CTA has completed
-constexpr Component kFirstBarrier = 1;   // time p: phase p - 1 of the barrier has completed
+constexpr Component kMmaStream = 0;     // time n: the n-th MMA of the CTA has completed
+constexpr Component kFirstBarrier = 1;  // time p: phase p - 1 of the barrier has completed
 constexpr Component kBarriers = 511;
-constexpr Component kFirstStore = 512;   // times of a lane's bulk stores: 2 components a stream, read and finished
+constexpr Component kFirstStore =
+    512;  // times of a lane's bulk stores: 2 components a stream, read and finished
 constexpr Component kStoreStreams = 64;
 constexpr Component kFirstLane = kFirstStore + 2 * kStoreStreams;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Global memory between CTAs that may talk to each other: who wrote what, and what atomics and fences whose scope
-// reaches beyond the CTA pass on. Such CTAs run interleaved on one host thread, so that nothing here is locked.
+// Global memory between CTAs that may talk to each other: who wrote what, and what atomics and fences whose
+// scope reaches beyond the CTA pass on. Such CTAs run interleaved on one host thread, so that nothing here is
+// locked.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,10 @@ class Grid {
  public:
   struct Access {
     uint64_t cta = 0;
-    uint32_t lane = 0;   // of the CTA
+    uint32_t lane = 0;  // of the CTA
     Time time = 0;
     uint32_t op = 0;
-    uint8_t order = 0;   // MemoryOrder
+    uint8_t order = 0;  // MemoryOrder
     uint32_t warp = 0;
   };
 
@@ -30,8 +31,8 @@ class Grid {
     published_.clear();
   }
 
-  // Calls conflict(before, before_wrote) for each earlier access of another CTA to the word that the accessing lane, which
-  // knows `foreign`, is not ordered after. Then remembers this one.
+  // Calls conflict(before, before_wrote) for each earlier access of another CTA to the word that the
+  // accessing lane, which knows `foreign`, is not ordered after. Then remembers this one.
   template <class F>
   void access(uint64_t word, const Access& now, bool write, const ForeignClocks& foreign, F conflict) {
     Cell& cell = cells_[word];

@@ -316,7 +316,7 @@ bool Builder::address(const Operand& operand, AddressSpace space) {
       use(Field::a, v);
       return true;
     }
-    code_.ops.back().imm += int64_t(found->address);
+    code_.ops.back().imm = int64_t(uint64_t(code_.ops.back().imm) + found->address);  // may wrap: the access is checked
   }
   use(Field::a, constant(0, 2));
   return true;
@@ -348,6 +348,9 @@ Virtual Builder::address_value(const Operand& operand) {
   def(Field::d, sum);
   return sum;
 }
+
+constexpr uint64_t kMaxLocalBytes = 512 << 10;  // a thread
+constexpr uint64_t kMaxParamBytes = 32764;      // of an entry (PTX ISA 5.1.6.1)
 
 // Static shared variables from the first user byte, the dynamic ones behind them; parameters and locals by their order.
 void Builder::lay_out_variables() {
@@ -395,6 +398,8 @@ void Builder::lay_out_variables() {
   for (const ptx::Variable* v : dynamic) alignment = std::max(alignment, v->alignment);
   code_.dynamic_shared = uint32_t(align_up(shared, alignment));
   for (const ptx::Variable* v : dynamic) symbols_[v->name] = {v->space, code_.dynamic_shared, -1};
+  if (local > kMaxLocalBytes) refuse("local variables of " + std::to_string(local) + " bytes; a thread has at most " + std::to_string(kMaxLocalBytes));
+  if (param > kMaxParamBytes) refuse("parameters of " + std::to_string(param) + " bytes; at most " + std::to_string(kMaxParamBytes) + " are possible");
   code_.local_bytes = uint32_t(align_up(local, 16));
   code_.param_bytes = uint32_t(param);
   if (shared > kSharedBase + kSharedLimit) refuse("static shared memory exceeds 232448 bytes");

@@ -48,9 +48,9 @@ std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t by
   }
   switch (space) {
     case AddressSpace::global: {
-      if (address < w.cached_start || address + bytes > w.cached_end) {
+      if (address < w.cached_start || address > w.cached_end || bytes > w.cached_end - address) {
         uint64_t start = 0, size = 0;
-        if (!cta.launch->memory->find(address, &start, &size) || address + bytes > start + size) {
+        if (!cta.launch->memory->find(address, &start, &size) || bytes > start + size - address) {
           fault(w, op, Fault::Kind::illegal_address, "lane " + std::to_string(lane) + (write ? " writes " : " reads ") +
                 std::to_string(bytes) + " bytes at global address " + hex(address) + ": " + cta.launch->memory->describe(address));
         }
@@ -80,12 +80,13 @@ std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t by
     }
     case AddressSpace::local: {
       const uint32_t size = w.code->local_bytes;
-      if (address + bytes > size) fault(w, op, Fault::Kind::illegal_address, "local address " + hex(address) + " beyond the " + std::to_string(size) + " bytes of local memory");
+      if (address > size || bytes > size - address) fault(w, op, Fault::Kind::illegal_address, "local address " + hex(address) + " beyond the " + std::to_string(size) + " bytes of local memory");
       return w.local.data() + size_t(lane) * size + address;
     }
     default: {
       if (write) fault(w, op, Fault::Kind::illegal_address, "a store to parameter space");
-      if (address + bytes > cta.launch->launch->params.size()) fault(w, op, Fault::Kind::illegal_address, "parameter address " + hex(address) + " beyond the parameters");
+      const uint64_t size = cta.launch->launch->params.size();
+      if (address > size || bytes > size - address) fault(w, op, Fault::Kind::illegal_address, "parameter address " + hex(address) + " beyond the parameters");
       return const_cast<std::byte*>(cta.launch->launch->params.data()) + address;
     }
   }
@@ -291,8 +292,8 @@ void build_load(Builder& b, Modifiers& m) {
     if (at.kind == Operand::Kind::address && at.symbol >= 0 && at.reg < 0) {
       const auto found = b.symbol(at.symbol);
       if (!found || found->space != ptx::Space::param) b.refuse("'" + b.function().names[at.symbol] + "' is no parameter");
-      b.newest().imm = int64_t(found->address) + at.offset;
-      if (b.newest().imm < 0 || uint64_t(b.newest().imm) + size * count > b.param_bytes()) b.refuse("the load leaves the parameters");
+      b.newest().imm = int64_t(found->address + uint64_t(at.offset));
+      if (b.newest().imm < 0 || uint64_t(b.newest().imm) > b.param_bytes() || size * count > b.param_bytes() - uint64_t(b.newest().imm)) b.refuse("the load leaves the parameters");
     } else {
       b.newest().run = load;
       const bool wide = b.address(at, AddressSpace::param);

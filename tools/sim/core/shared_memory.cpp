@@ -32,7 +32,7 @@ int64_t first_invalid_shared(const Cta& cta, uint32_t address, uint32_t bytes) {
 }
 
 std::string outside_shared(const Cta& cta, uint64_t address, uint64_t bytes) {
-  if (address >= kSharedBase && address + bytes <= cta.shared_end) return {};
+  if (address >= kSharedBase && address <= cta.shared_end && bytes <= cta.shared_end - address) return {};
   char text[160];
   std::snprintf(text, sizeof text, "shared address 0x%llx (%llu bytes) is outside the CTA's shared memory 0x%x..0x%x",
                 static_cast<unsigned long long>(address), static_cast<unsigned long long>(bytes), kSharedBase,

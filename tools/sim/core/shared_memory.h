@@ -24,9 +24,10 @@ std::string barrier_name(const Cta& cta, uint32_t address);
 std::string tmem_name(const Cta& cta, uint32_t column);
 
 // A shared::cta or shared::cluster or generic address as shared::cta: CTAs are not in clusters, so that every valid one
-// names the own CTA.
+// names the own CTA. 0, which no CTA can use, for a generic address outside the window of shared memory.
 inline uint32_t own_shared(uint64_t address) {
-  return uint32_t(address >= kSharedWindow && address < kSharedWindow + kWindowBytes ? address - kSharedWindow : address);
+  if (address >= kSharedWindow && address < kSharedWindow + kWindowBytes) address -= kSharedWindow;
+  return address >> 32 ? 0 : uint32_t(address);
 }
 
 }  // namespace fa4::sim
