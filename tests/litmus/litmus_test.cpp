@@ -25,6 +25,8 @@ std::string fault_name(Fault::Kind kind) {
       return "illegal address";
     case Fault::Kind::misaligned_address:
       return "misaligned address";
+    case Fault::Kind::trap:
+      return "trap";
     case Fault::Kind::poison:
       return "poison";
     case Fault::Kind::deadlock:
