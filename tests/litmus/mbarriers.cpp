@@ -42,7 +42,7 @@ std::vector<Litmus> mbarrier_litmus() {
       {"arrivals: as many as expected", ready(128) + arrive(0) + wait_barrier(0, 0), "clean"},
       {"arrivals: one too few", ready(129) + arrive(0) + wait_barrier(0, 0), "deadlock"},
       {"arrivals: one too many in a phase", ready(2) + by_thread(0, line("mbarrier.arrive.shared::cta.b64 _, [smem], 3")), "poison"},
-      {"arrivals: one warp twice", ready(64) + by_warp(0, arrive(0) + arrive(0)) + by_warp(1, arrive(0) + wait_barrier(0, 0)) + by_warp(2, wait_barrier(0, 0) + arrive(0)), "clean"},
+      {"arrivals: one warp twice", ready(64) + by_warp(0, arrive(0) + arrive(0)) + by_warp(1, wait_barrier(0, 0) + arrive(0)) + by_warp(2, wait_barrier(0, 0) + arrive(0)), "clean"},
 
       {"parity: the phase that completes", ready() + expect_bytes(0, 1024) + load_tile() + wait_barrier(0, 0) + kReadTile, "clean"},
       {"parity: of the phase before, passes at once", ready() + expect_bytes(0, 1024) + load_tile() + wait_barrier(0, 1) + kReadTile + wait_barrier(0, 0), "race + poison"},
@@ -50,6 +50,7 @@ std::vector<Litmus> mbarrier_litmus() {
       {"parity: a state in its place", ready(128) + line("mbarrier.arrive.shared::cta.b64 %d9, [smem]") + kWaitState, "clean"},
       {"phase skipped: a state of two phases ago", ready() + by_thread(0, line("mbarrier.arrive.shared::cta.b64 %d9, [smem]") + arrive(0) + arrive(0) + kWaitState), "barrier phase skipped"},
       {"phase skipped: every second wait is late", ready() + by_thread(0, arrive(0) + wait_barrier(0, 0) + arrive(0) + wait_barrier(0, 1) + arrive(0) + arrive(0) + arrive(0) + wait_barrier(0, 0)), "barrier phase skipped"},
+      {"phase missed: an arrival that need not come after the wait", ready(64) + by_warp(0, arrive(0) + arrive(0)) + by_warp(1, arrive(0) + wait_barrier(0, 0)) + by_warp(2, wait_barrier(0, 0) + arrive(0)), "barrier phase that may be missed"},
       {"phase skipped: by one, for ever", ready() + by_thread(0, arrive(0) + arrive(0) + wait_barrier(0, 0)), "deadlock"},
 
       {"reuse: inval after a barrier", ready(128) + arrive(0) + wait_barrier(0, 0) + kSync + inval(0) + kSync + by_thread(64, "  st.shared.u32 [smem], 1;\n"), "clean"},
@@ -60,6 +61,8 @@ std::vector<Litmus> mbarrier_litmus() {
       {"reuse: under a bulk copy", ready() + expect_bytes(0, 1024) + bulk_copy(0, "%d1", 1024, 0) + wait_barrier(0, 0), "poison"},
 
       {"end: load in flight", ready() + expect_bytes(0, 1024) + load_tile(), "asynchronous work that nobody waited for + poison"},
+      {"end: commit waited for", tile_setup() + load_operands() + mma() + commit(40) + finish_mma() + wait_barrier(40, 0) + kSync + free_tmem(64), "clean"},
+      {"end: commit not waited for", tile_setup() + load_operands() + mma() + commit(40) + finish_mma() + kSync + free_tmem(64), "asynchronous work that nobody waited for"},
       {"end: tensor memory not freed", allocate_tmem(16, 64), "illegal instruction"},
   };
 }
