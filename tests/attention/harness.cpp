@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // main() of the attention tests, and the judgement of harness.h. Exit code 77 tells Meson that the device is
-// absent.
+// absent. With FA4_TEST_CHECK set, the simulated GPU's checker watches, and whatever it finds is wrong.
 #ifndef FA4_CATCH2_V3
 #define CATCH_CONFIG_RUNNER
 #endif
@@ -16,6 +16,16 @@ namespace fa4::test {
 namespace {
 
 std::unique_ptr<support::AttentionDevice> the_device;
+
+// What the happens-before checker has found since it was asked last; "" when it is off.
+std::string findings(const support::SimulatorApi& simulator) {
+  std::vector<fa4sim_finding> all(simulator.count_findings());
+  all.resize(simulator.take_findings(all.data(), all.size()));
+  std::ostringstream text;
+  for (const fa4sim_finding& f : all)
+    text << f.kind << " on " << f.memory << ", first " << f.first << ", then " << f.second << "; ";
+  return text.str();
+}
 
 }  // namespace
 
@@ -52,6 +62,7 @@ std::string verify(const Case& c, const support::Inputs& inputs, support::RunRes
   const support::Tolerance tolerance = support::tolerance_of(c.problem, expected, same_precision);
   const support::Comparison o = support::compare_o(c.problem, result.o, expected);
   std::ostringstream wrong;
+  if (device().simulated()) wrong << findings(device().gpu().simulator());
   if (!result.damage.empty()) wrong << result.damage << "; ";
   if (!(o.max_error <= tolerance.o))
     wrong << "O: " << support::describe(o) << ", allowed " << tolerance.o << "; ";
@@ -105,6 +116,8 @@ int main(int argc, char** argv) {
       const char* library = std::getenv("FA4SIM_LIBRARY");
       fa4::test::the_device =
           std::make_unique<fa4::support::AttentionDevice>(library ? library : FA4SIM_LIBRARY_DEFAULT, 0);
+      const fa4::support::SimulatorApi& simulator = fa4::test::the_device->gpu().simulator();
+      if (std::getenv("FA4_TEST_CHECK") && simulator.check(1) != 0) throw std::runtime_error(simulator.last_error());
     } else {
       std::fprintf(stderr, "FA4_TEST_DEVICE is '%s'; 'sim' and 'gpu' are accepted\n", name.c_str());
       return 1;

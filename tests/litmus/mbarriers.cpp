@@ -79,7 +79,7 @@ std::vector<Litmus> mbarrier_litmus() {
       {"arrivals: one too many in a phase",
        ready(2) + by_thread(0, line("mbarrier.arrive.shared::cta.b64 _, [smem], 3")), "poison"},
       {"arrivals: one warp twice",
-       ready(64) + by_warp(0, arrive(0) + arrive(0)) + by_warp(1, arrive(0) + wait_barrier(0, 0)) +
+       ready(64) + by_warp(0, arrive(0) + arrive(0)) + by_warp(1, wait_barrier(0, 0) + arrive(0)) +
            by_warp(2, wait_barrier(0, 0) + arrive(0)),
        "clean"},
 
@@ -102,6 +102,10 @@ std::vector<Litmus> mbarrier_litmus() {
        ready() + by_thread(0, arrive(0) + wait_barrier(0, 0) + arrive(0) + wait_barrier(0, 1) + arrive(0) +
                                   arrive(0) + arrive(0) + wait_barrier(0, 0)),
        "barrier phase skipped"},
+      {"phase missed: an arrival that need not come after the wait",
+       ready(64) + by_warp(0, arrive(0) + arrive(0)) + by_warp(1, arrive(0) + wait_barrier(0, 0)) +
+           by_warp(2, wait_barrier(0, 0) + arrive(0)),
+       "barrier phase that may be missed"},
       {"phase skipped: by one, for ever", ready() + by_thread(0, arrive(0) + arrive(0) + wait_barrier(0, 0)),
        "deadlock"},
 
@@ -127,6 +131,13 @@ std::vector<Litmus> mbarrier_litmus() {
 
       {"end: load in flight", ready() + expect_bytes(0, 1024) + load_tile(),
        "asynchronous work that nobody waited for + poison"},
+      {"end: commit waited for",
+       tile_setup() + load_operands() + mma() + commit(40) + finish_mma() + wait_barrier(40, 0) + kSync +
+           free_tmem(64),
+       "clean"},
+      {"end: commit not waited for",
+       tile_setup() + load_operands() + mma() + commit(40) + finish_mma() + kSync + free_tmem(64),
+       "asynchronous work that nobody waited for"},
       {"end: tensor memory not freed", allocate_tmem(16, 64), "illegal instruction"},
   };
 }

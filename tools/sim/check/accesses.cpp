@@ -215,6 +215,7 @@ void Checker::publish_fenced(uint32_t lane, Clock& into) {
 // What a strong write that releases nothing passes on: what the thread's fence covers, and, of tcgen05
 // operations, what its tcgen05.fence::before_thread_sync covers.
 void Checker::publish_relaxed(const Warp& w, int lane, Clock& into) {
+  relaxed_ = true;
   const Actor who = actor(w, lane);
   join_tensor(w, *who.group, 1u << lane, into.tensor);
   publish_fenced(who.lane, into);
@@ -223,6 +224,7 @@ void Checker::publish_relaxed(const Warp& w, int lane, Clock& into) {
 // A strong read that acquires nothing: known after the next fence; of tcgen05 operations, after the next
 // tcgen05.fence::after_thread_sync.
 void Checker::learn_relaxed(const Warp& w, int lane, const Clock& from) {
+  relaxed_ = true;
   each_group(warps_[w.index], 1u << lane, [&](Group& g) { join(g.tensor_seen, from.tensor); });
   seen_.try_emplace(w.index * kLanes + uint32_t(lane), Seen{Clock(lanes_), false})
       .first->second.clock.join_all(from);
@@ -385,6 +387,29 @@ void Checker::note_phase(const Warp& w, const Op* op, Mask lanes, Barrier& b) {
     if (live->phase == use.seen) continue;
     use.in_row = next && live->phase == use.seen + 1 ? use.in_row + 1 : 0;
     use.seen = live->phase;
+  }
+}
+
+// A wait by parity that has not been made when the phase after its own completes does not end: an arrival that completes
+// that phase has to come after the wait. Lanes of a warp stand for each other, as whatever they execute together joins
+// them; so this speaks of waits that no lane of the warp has made.
+void Checker::require_waits_seen(const Barrier& b) {
+  if (relaxed_) return;
+  for (const Access& wait : b.waits) {
+    const size_t first = kFirstLane + wait.index / kLanes * kLanes;
+    const auto seen_by = [&](const std::vector<Time>& clock) {
+      return !clock.empty() && *std::max_element(clock.begin() + first, clock.begin() + first + kLanes) >= wait.time;
+    };
+    if (seen_by(b.gathering.plain) || seen_by(b.cause)) continue;
+    if (again(FindingKind::phase_overrun, wait.op, b.newest_arrival.op)) continue;
+    const Op* ops = cta_->launch->code->ops.data();
+    Finding f = new_finding(FindingKind::phase_overrun, wait.op, b.newest_arrival.op);
+    f.cycle = cta_->warps[wait.index / kLanes].time;
+    f.memory = barrier_name(*cta_, b.address);
+    f.first = role_name(*cta_, wait.index / kLanes) + ": wait by parity at " + place(*cta_, ops + wait.op);
+    f.second = "the next phase completes by the arrival at " + place(*cta_, ops + b.newest_arrival.op) + ", which may come before that wait; the wait would then not end";
+    f.chain = "wait, then an arrival or a barrier of threads that those wait for who arrive for the next phase";
+    findings_.push_back(std::move(f));
   }
 }
 

@@ -51,7 +51,9 @@ void Checker::begin(const Cta& cta) {
   newest_mma_.assign(lanes_, 0);
   streams_.clear();
   snapshots_.clear();
+  causes_.clear();
   free_snapshots_.clear();
+  relaxed_ = false;
 }
 
 Finding* Checker::again(FindingKind kind, uint32_t first_op, uint32_t second_op) {
@@ -73,9 +75,10 @@ Finding Checker::new_finding(FindingKind kind, uint32_t first_op, uint32_t secon
   return f;
 }
 
-void Checker::unobserved(const Access& access, const std::string& what, const std::string& chain) {
+void Checker::unobserved(const Access& access, const std::string& what, const std::string& chain, bool warning) {
   if (again(FindingKind::unobserved_work, access.op, access.op)) return;
   Finding f = new_finding(FindingKind::unobserved_work, access.op, access.op);
+  f.warning = warning;
   f.cycle = cta_->warps[access.agent == Agent::mma ? access.index / kLanes : access.lanes].time;
   f.first = describe_access(access, access.agent != Agent::copy_out);
   f.second = what;
@@ -100,6 +103,10 @@ void Checker::ended() {
   for (const Barrier& b : barriers_) {
     if (b.newest_copy.agent != Agent::nobody && known[b.component] < b.newest_copy.time) {
       unobserved(b.newest_copy, ended, "wait for the mbarrier phase that the copy completes before the CTA ends");
+    }
+    if (b.newest_commit.agent != Agent::nobody && known[b.component] < b.newest_commit.time) {
+      unobserved(b.newest_commit, "the CTA ended and nobody has waited for the commit to " + barrier_name(*cta_, b.address) + ", which may arrive in the shared memory of the next one",
+                 "wait for the mbarrier phase that the newest commit completes before the CTA ends", true);
     }
   }
   for (const StoreStream& s : streams_) {
@@ -424,6 +431,7 @@ void Checker::mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, uint32_
   if (!b) return;
   require_visible_init(actor(w, first_lane(lanes)), *b, op, false);
   used(w, op, lanes, *b);
+  b->newest_arrival = {Agent::lane, 0, uint16_t(w.index * kLanes + uint32_t(first_lane(lanes))), warps_[w.index].now, op_index(op), 0};
   if (op->order & kRelease) return release(w, op, lanes, b->gathering);
   for (Mask m = lanes; m; m &= m - 1) publish_relaxed(w, first_lane(m), b->gathering);
 }
@@ -431,6 +439,9 @@ void Checker::mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, uint32_
 void Checker::mbarrier_completed(uint32_t address, uint32_t phase) {
   Barrier* b = find_barrier(address);
   if (!b) return;
+  require_waits_seen(*b);
+  b->waits.clear();
+  std::fill(b->cause.begin(), b->cause.end(), 0);
   std::swap(b->gathering, b->completed);
   b->gathering.reset();
   b->completed.plain[b->component] = b->completed.tensor[b->component] = phase + 1;
@@ -441,6 +452,13 @@ void Checker::mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t 
   if (!b) return;
   require_visible_init(actor(w, first_lane(lanes)), *b, op, false);
   note_phase(w, op, lanes, *b);
+  const bool by_parity = op->mode & 2;
+  if (by_parity) {
+    const Access wait{Agent::lane, 0, uint16_t(w.index * kLanes + uint32_t(first_lane(lanes))), warps_[w.index].now, op_index(op), 0};
+    const auto same = std::find_if(b->waits.begin(), b->waits.end(), [&](const Access& a) { return a.index / kLanes == w.index; });
+    if (same == b->waits.end()) b->waits.push_back(wait);
+    else *same = wait;
+  }
   used(w, op, lanes, *b);
   if (op->order & kAcquire) return acquire(w, lanes, b->completed);
   for (Mask m = lanes; m; m &= m - 1) learn_relaxed(w, first_lane(m), b->completed);
@@ -477,6 +495,7 @@ void Checker::copy_in_landed(const Event& event) {
   if (b) live = mbarrier_in(*cta_, event.address, 8);
   if (!b || !live) return;
   b->newest_copy.time = live->phase + 1;
+  b->newest_arrival = b->newest_copy;
   for (uint32_t i = event.shared / 4; i < (event.shared + event.extent) / 4; ++i) {
     const auto settle = [&](Access& a) {
       if (a.agent == Agent::copy_in && a.time == kPending) a.time = live->phase + 1;
@@ -559,8 +578,14 @@ void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess&
 
 uint32_t Checker::commit_issued(const Warp& w, const Event& event) {
   const Actor who = actor(w, event.lane);
-  if (Barrier* b = find_barrier(event.address)) require_visible_init(who, *b, event.op, true);
+  if (Barrier* b = find_barrier(event.address)) {
+    require_visible_init(who, *b, event.op, true);
+    b->newest_commit = {Agent::mma, 0, uint16_t(who.lane), kPending, op_index(event.op), 0};
+  }
   const uint32_t token = snapshot();
+  causes_.resize(snapshots_.size());
+  causes_[token] = who.group->clock.plain;
+  causes_[token][kFirstLane + who.lane] = who.warp->now;
   Clock& clock = snapshots_[token];
   clock = mma_clock_;
   clock.plain[kMmaStream] = clock.tensor[kMmaStream] = newest_mma_[who.lane];
@@ -568,7 +593,13 @@ uint32_t Checker::commit_issued(const Warp& w, const Event& event) {
 }
 
 void Checker::commit_landed(const Event& event) {
-  if (Barrier* b = find_barrier(event.address)) b->gathering.join_all(snapshots_[event.token]);
+  if (Barrier* b = find_barrier(event.address)) {
+    b->gathering.join_all(snapshots_[event.token]);
+    join(b->cause, causes_[event.token]);
+    b->newest_arrival = {Agent::mma, 0, uint16_t(event.warp * kLanes + event.lane), 0, op_index(event.op), 0};
+    const MBarrier* live = mbarrier_in(*cta_, event.address, 8);
+    if (live) b->newest_commit.time = live->phase + 1;
+  }
   free_snapshots_.push_back(event.token);
 }
 

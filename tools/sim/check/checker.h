@@ -110,6 +110,11 @@ class Checker final : public Observer {
       uint32_t in_row = 0; // how many of them it waited for one after the other
     };
     std::vector<Use> uses;  // [lane of the CTA]
+    Access newest_commit;   // that arrives on it, with the time when it is known
+    Access newest_arrival;  // of any kind
+    // Waits by parity for the newest completed phase, one a warp: what completes the next phase must come after them.
+    std::vector<Access> waits;
+    std::vector<Time> cause;  // what those knew that issued the commits of the phase under way
   };
   // What a thread's newest memory fence makes visible with the strong writes that follow.
   struct Fenced {
@@ -154,7 +159,6 @@ class Checker final : public Observer {
   void acquire(const Warp& w, Mask lanes, const Clock& from);
   void merge_groups(const Warp& w);
   static bool knows(const std::vector<Time>& clock, const Actor& who, const Access& access);
-  
 
   enum class Sense : uint8_t { thread, async, async_global };  // proxy by which memory is accessed
   static bool knows_proxy(const Actor& who, const Access& access, Sense sense);
@@ -175,6 +179,7 @@ class Checker final : public Observer {
   void memory_fence(const Warp& w, const Op* op, Mask lanes);
   void used(const Warp& w, const Op* op, Mask lanes, Barrier& barrier);
   void note_phase(const Warp& w, const Op* op, Mask lanes, Barrier& barrier);
+  void require_waits_seen(const Barrier& barrier);
   void require_unused(const Actor& who, const Access& now, Barrier& barrier);
   ForeignClocks everything_known(const Clock& clock) const;
   void log_box(const Event& event, const Actor& who, const Access& access);
@@ -197,7 +202,7 @@ class Checker final : public Observer {
   uint32_t op_index(const Op* op) const { return uint32_t(op - cta_->launch->code->ops.data()); }
   StoreStream& stream(uint32_t lane, Component* component);
   uint32_t snapshot();
-  void unobserved(const Access& access, const std::string& what, const std::string& chain);
+  void unobserved(const Access& access, const std::string& what, const std::string& chain, bool warning = false);
 
   const Cta* cta_ = nullptr;
   uint32_t lanes_ = 0;
@@ -228,7 +233,9 @@ class Checker final : public Observer {
   Grid& grid_;
   std::vector<StoreStream> streams_;
   std::vector<Clock> snapshots_;  // by Event::token
+  std::vector<std::vector<Time>> causes_;  // by Event::token: what the lane knew when it issued the commit
   std::vector<uint32_t> free_snapshots_;
+  bool relaxed_ = false;  // there were hand-overs without acquire or release: they cause, and leave no trace in clocks
   std::vector<Finding> findings_;
   std::vector<GlobalWrite> global_writes_;
 };

@@ -13,6 +13,7 @@ std::string kind_name(FindingKind kind) {
     case FindingKind::barrier_init: return "barrier used before its init is visible";
     case FindingKind::barrier_reuse: return "barrier ended while others may use it";
     case FindingKind::phase_skipped: return "barrier phase skipped";
+    case FindingKind::phase_overrun: return "barrier phase that may be missed";
     case FindingKind::unobserved_work: return "asynchronous work that nobody waited for";
     case FindingKind::unbalanced_bytes: return "bytes that no phase accounts for";
     case FindingKind::global_overlap: return "two CTAs write the same global memory";

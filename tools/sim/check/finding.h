@@ -15,6 +15,7 @@ enum class FindingKind : uint8_t {
   barrier_init,     // a barrier is used by a thread or agent to which its initialisation is not visible
   barrier_reuse,    // a barrier is invalidated or initialised again while a thread may still use it
   phase_skipped,    // a wait that comes when its phase is no longer the current one or the one before
+  phase_overrun,    // a phase that may complete before somebody has waited for the one before
   unobserved_work,  // the CTA ended and nobody has waited for a copy or an MMA
   unbalanced_bytes, // the CTA ended with a barrier whose announced and arrived bytes differ
   global_overlap,   // two CTAs write the same global memory

@@ -75,11 +75,15 @@ bool release_joins(Warp& w) {
   return any;
 }
 
+// Lanes that diverged come together again behind the branch in practice, but the ISA does not promise it.
+static bool lanes_are_independent(const Cta& cta) { return cta.random && cta.launch->independent_lanes; }
+
 const Op* branch(Warp& w, const Op* op, Mask taken) {
   Fragment& f = w.fragment();
   const Op* ops = w.code->ops.data();
   if (taken == f.mask) return ops + op->target;
   const Op* meet = op->join < w.code->ops.size() ? ops + op->join : nullptr;
+  if (lanes_are_independent(*w.cta) && drawn(*w.cta, 2) == 0) meet = nullptr;
   int16_t join = f.join;
   if (meet && !(join >= 0 && w.joins[join].at == meet)) {
     auto free = std::find_if(w.joins.begin(), w.joins.end(), [](const Join& j) { return !j.live; });
@@ -208,7 +212,8 @@ void require_whole_warp(Warp& w, const Op* op, Mask mask) {
 // bar.sync, bar.arrive (mode 1). The barrier counts threads in units of warps; lanes of a warp that come one by one, as
 // the form without .aligned allows, count when all are there.
 const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
-  if (op->count) require_whole_warp(w, op, mask);
+  // Lanes that a choice of ours keeps apart come one by one: __syncthreads() is this instruction, and it gathers them.
+  if (op->count && !lanes_are_independent(*w.cta)) require_whole_warp(w, op, mask);
   const int first = first_lane(mask);
   const uint32_t id = w.rows[op->a].lane[first];
   uint32_t threads = w.rows[op->b].lane[first];

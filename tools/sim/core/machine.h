@@ -161,6 +161,7 @@ struct LaunchState {
   uint32_t sm_count = 1;
   uint32_t dynamic_shared = 0;  // address of the first dynamic byte
   uint64_t adversarial_seed = 0;
+  bool independent_lanes = false;  // with a seed: lanes that diverged need not come together again
   uint64_t serial = 0;          // launches of this device before this one
 };
 

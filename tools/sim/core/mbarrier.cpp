@@ -143,14 +143,31 @@ const Op* inval(Warp& w, const Op* op, Mask mask) {
 // What an arrive returns: the phase and the arrivals that were pending, in an encoding of our own.
 uint64_t state_of(const MBarrier& b) { return uint64_t(uint32_t(b.pending)) << 32 | b.phase; }
 
+// Of the lanes that are still to arrive, those whose arrivals count in the barrier's present phase; the first in any case.
+Mask same_phase(const Warp& w, const Op* op, Mask mask, const MBarrier& barrier) {
+  Mask lanes = 0;
+  for (int64_t pending = barrier.pending; mask && (pending > 0 || !lanes); mask &= mask - 1) {
+    const int lane = first_lane(mask);
+    if (address_of(w, op, lane) != barrier.address) continue;
+    lanes |= 1u << lane;
+    pending -= op->size & 1 ? 1 : w.rows[op->b].lane[lane];
+  }
+  return lanes;
+}
+
 // size bit 0: register b holds bytes to expect, and it is 1 arrival; else the number of arrivals. Bit 1: arrive_drop. Bit 2:
 // .noComplete.
 const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
-  if (cta.observer) each_address(w, op, mask, [&](Mask lanes, uint32_t at) { cta.observer->mbarrier_arriving(w, op, lanes, at); });
+  Mask told = 0;  // lanes whose arrival the observer knows of: each in the phase in which it counts
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
     MBarrier& barrier = require(w, op, lane);
+    if (cta.observer && !(told >> lane & 1)) {
+      const Mask lanes = same_phase(w, op, m, barrier);
+      cta.observer->mbarrier_arriving(w, op, lanes, barrier.address);
+      told |= lanes;
+    }
     const uint64_t state = state_of(barrier);
     const uint32_t operand = w.rows[op->b].lane[lane];
     if (op->size & 1) check(w, op, expect_tx(cta, barrier, operand));
@@ -198,8 +215,11 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
     passed |= Mask(done) << lane;
   }
   Fragment& f = w.fragment();
-  // A try_wait may return false whenever it likes.
-  if (passed && (op->mode & 4) && w.cta->random && drawn(*w.cta, 16) == 0) passed = 0, f.time_limit = true;
+  // A try_wait may return false whenever it likes, to each lane on its own.
+  if (passed && (op->mode & 4) && w.cta->random && drawn(*w.cta, 16) == 0) {
+    passed &= Mask(drawn(*w.cta, 4) == 0 ? 0 : mixed(drawn(*w.cta, ~0ull)));
+    f.time_limit = true;
+  }
   if (passed == 0 && (op->mode & 4) && !f.time_limit) {
     f.state = Fragment::State::mbarrier;
     f.pc = op;

@@ -57,7 +57,8 @@ class Observer {
   // ---- mbarriers, by shared address ----
   virtual void mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) = 0;
   virtual void mbarrier_invalidated(const Warp& w, const Op* op, int lane, uint32_t address) = 0;
-  virtual void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, uint32_t address) = 0;  // before it counts
+  // Before it counts; lanes whose arrivals count in one phase together.
+  virtual void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, uint32_t address) = 0;
   virtual void mbarrier_completed(uint32_t address, uint32_t phase) = 0;  // the phase that has just completed
   virtual void mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t address) = 0;  // with success
 

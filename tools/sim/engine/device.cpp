@@ -29,6 +29,7 @@ struct Device::State {
   std::function<void(uint64_t, uint64_t)> progress;
   std::function<Observer*(uint32_t)> observers;
   uint64_t adversarial_seed = 0;
+  bool independent_lanes = false;
   uint64_t launches = 0;
 };
 
@@ -115,6 +116,7 @@ void Device::launch(const Launch& launch) {
   common.names = &program.names();
   common.sm_count = config.sm_count;
   common.adversarial_seed = state_->adversarial_seed;
+  common.independent_lanes = state_->independent_lanes;
   common.serial = state_->launches++;
   common.dynamic_shared = code->dynamic_shared;
   if (common.dynamic_shared + launch.dynamic_shared_bytes > kSharedBase + kSharedLimit) {
@@ -211,9 +213,10 @@ void Device::set_observers(std::function<Observer*(uint32_t)> observers) {
   const std::lock_guard lock(state_->launch_mutex);
   state_->observers = std::move(observers);
 }
-void Device::set_adversarial(uint64_t seed) {
+void Device::set_adversarial(uint64_t seed, bool independent_lanes) {
   const std::lock_guard lock(state_->launch_mutex);
   state_->adversarial_seed = seed;
+  state_->independent_lanes = independent_lanes;
 }
 
 uint64_t Device::instructions_in_source(const std::string& file_suffix) const {

@@ -97,7 +97,9 @@ class Device {
   // them. Asked once for each i of a launch, from any host thread. Null: nobody watches.
   void set_observers(std::function<Observer*(uint32_t)> observers);
   // From the next launch on: every delay and choice that the model leaves open is drawn from the seed. 0: nominal timing.
-  void set_adversarial(uint64_t seed);
+  // independent_lanes: nor do lanes that diverged come together again before a bar.warp.sync. The ISA leaves that open,
+  // compilers do not, so that only a kernel that joins its warps itself passes.
+  void set_adversarial(uint64_t seed, bool independent_lanes = false);
   // Executed thread instructions by source file of the .cu (suffix match), in the last launch.
   uint64_t instructions_in_source(const std::string& file_suffix) const;
 

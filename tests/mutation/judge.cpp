@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "judge.h"
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "asm/attention/tile.h"
+#include "runtime/plan.h"
+#include "support/placement.h"
+#include "tools/sim/check/collector.h"
+#include "tools/sim/core/tensor_map.h"
+#include "tools/sim/ptx/module.h"
+
+namespace fa4::mutation {
+
+using support::Dtype;
+using support::Problem;
+
+namespace {
+
+// More than the kernel needs in the longest of the configurations; a mutant that never ends is stopped soon.
+// soon.
+constexpr uint64_t kBudget = 400'000;
+
+std::string first_lines(const std::string& report, int count) {
+  std::string text;
+  for (size_t at = 0; at < report.size() && count-- > 0;) {
+    const size_t end = std::min(report.find('\n', at), report.size());
+    const size_t begin = std::min(report.find_first_not_of(' ', at), end);
+    text += (text.empty() ? "" : "; ") + report.substr(begin, end - begin);
+    at = end + 1;
+  }
+  return text;
+}
+
+CUtensorMap encode(const TensorMapDescription& d) {
+  alignas(64) CUtensorMap map;
+  const cuuint32_t ones[5] = {1, 1, 1, 1, 1};
+  cuuint64_t extents[5], strides[4];
+  std::copy_n(d.extents, 5, extents);
+  std::copy_n(d.strides, 4, strides);
+  if (sim::encode_tiled(&map, d.type, 5, reinterpret_cast<void*>(d.address), extents, strides, d.box, ones,
+                        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                        CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS) {
+    throw std::runtime_error("a tensor map was refused");
+  }
+  return map;
+}
+
+}  // namespace
+
+const std::vector<std::string>& entries() {
+  static const std::vector<std::string> names = {kKernelNames[kernel_index(false, false)],
+                                                 kKernelNames[kernel_index(false, true)]};
+  return names;
+}
+
+const char* name_of(Verdict::By by) {
+  switch (by) {
+    case Verdict::By::nobody:
+      return "nobody";
+    case Verdict::By::load:
+      return "loader";
+    case Verdict::By::fault:
+      return "fault";
+    case Verdict::By::error:
+      return "checker";
+    case Verdict::By::warning:
+      return "warning";
+    case Verdict::By::numbers:
+      return "numbers";
+    case Verdict::By::timing:
+      return "timing";
+  }
+  return "";
+}
+
+Judge::Judge(uint32_t seeds) : seeds_(seeds) {
+  const auto add = [&](const Problem& problem, uint32_t ctas, bool lpt, uint64_t input_seed) {
+    Config c{problem, ctas, lpt, support::make_inputs(problem, input_seed), {}, {}};
+    c.expected = support::reference_double(problem, c.inputs);
+    c.tolerance =
+        support::tolerance_of(problem, c.expected, support::reference_same_precision(problem, c.inputs));
+    configs_.push_back(std::move(c));
+  };
+  // One CTA: eight tasks, the first three without a visible key, then tails at the diagonal and up to three
+  // blocks; the scale makes maxima move by more than 8 in log2 again and again.
+  add({Dtype::fp16, true, 1, 460, 260, 4, 1, 0.5}, 1, false, 11);
+  // Two CTAs, longest tasks first, several batches, tiles of stage 1 that straddle two blocks; the default
+  // scale: maxima that move by less are kept.
+  add({Dtype::fp16, true, 2, 300, 448, 2, 1, 0}, 2, true, 12);
+  // Three CTAs with two tasks each, no mask but for the tail, five blocks: every ring goes round.
+  add({Dtype::fp16, false, 3, 257, 577, 1, 1, 0.3}, 3, false, 13);
+}
+
+Judge::Output Judge::run(sim::test::Kernel& kernel, const Config& config) {
+  const Problem& p = config.problem;
+  const auto dense = [](uint64_t address, int64_t seq, int64_t heads) {
+    return fa4_tensor{address, seq * heads * kHeadDim, heads * kHeadDim, kHeadDim};
+  };
+  fa4_forward_params problem{};
+  problem.struct_size = sizeof problem;
+  problem.version = FA4_VERSION;
+  problem.causal = p.causal;
+  problem.scheduler = config.lpt ? FA4_SCHEDULER_LPT : FA4_SCHEDULER_LINEAR;
+  problem.batch = p.batch;
+  problem.seq_q = p.seq_q;
+  problem.seq_kv = p.seq_kv;
+  problem.q_heads = p.q_heads;
+  problem.kv_heads = p.kv_heads;
+  problem.head_dim = kHeadDim;
+  problem.softmax_scale = p.scale;
+  problem.max_ctas = int32_t(config.ctas);
+  problem.q = dense(kernel.upload(config.inputs.q), p.seq_q, p.q_heads);
+  problem.k = dense(kernel.upload(config.inputs.k), p.seq_kv, p.kv_heads);
+  problem.v = dense(kernel.upload(config.inputs.v), p.seq_kv, p.kv_heads);
+  problem.o = dense(kernel.upload(std::vector<uint16_t>(size_t(p.q_elements()), support::kPoison16)), p.seq_q,
+                    p.q_heads);
+  problem.lse = kernel.upload(std::vector<uint32_t>(size_t(p.lse_elements()), support::kPoison32));
+  problem.lse_batch_stride = p.q_heads * p.seq_q;
+  problem.lse_head_stride = p.seq_q;
+  Plan plan;
+  Message message;
+  if (plan_forward(problem, 148, plan, message) != FA4_OK) throw std::runtime_error(message.text());
+  plan.params.q = encode(plan.q);
+  plan.params.k = encode(plan.k);
+  plan.params.v = encode(plan.v);
+  plan.params.o = encode(plan.o);
+  kernel.run(kKernelNames[plan.kernel], {{plan.grid, 1, 1}, {kThreads, 1, 1}, kDynamicSharedBytes},
+             plan.params);
+  Output output{kernel.read<uint16_t>(problem.o.data, size_t(p.q_elements())),
+                kernel.read<float>(problem.lse, size_t(p.lse_elements()))};
+  for (uint64_t address : {problem.q.data, problem.k.data, problem.v.data, problem.o.data, problem.lse})
+    kernel.device().memory().release(address);
+  return output;
+}
+
+std::string Judge::wrong_numbers(const Config& c, const Output& output) {
+  const support::Comparison o = support::compare_o(c.problem, output.o, c.expected),
+                            lse = support::compare_lse(c.problem, output.lse, c.expected);
+  if (!(o.max_error <= c.tolerance.o)) return "O: " + support::describe(o);
+  if (!(lse.max_error <= c.tolerance.lse)) return "LSE: " + support::describe(lse);
+  return {};
+}
+
+Verdict Judge::judge(const std::string& ptx) const {
+  using By = Verdict::By;
+  std::unique_ptr<sim::test::Kernel> kernel;
+  try {
+    kernel = std::make_unique<sim::test::Kernel>(ptx, 1, 4, kBudget);
+  } catch (const sim::ptx::Error& error) {
+    return {By::load, first_lines(error.what(), 1), "at load"};
+  }
+  sim::Collector collector;
+  kernel->device().set_observers([&](uint32_t thread) { return collector.observer(thread); });
+  std::vector<Output> nominal(configs_.size());
+  for (uint32_t seed = 0; seed <= seeds_; ++seed) {
+    kernel->device().set_adversarial(seed, true);  // the kernel joins its warps itself
+    for (size_t i = 0; i < configs_.size(); ++i) {
+      const Config& c = configs_[i];
+      const std::string where =
+          support::describe(c.problem) + (seed ? ", seed " + std::to_string(seed) : ", nominal");
+      Output output;
+      std::string fault;
+      try {
+        output = run(*kernel, c);
+      } catch (const sim::Fault& f) {
+        fault = first_lines(f.what(), 3);
+      }
+      const std::vector<sim::Finding> findings = collector.take();
+      if (!findings.empty()) {
+        const sim::Finding& f = findings.front();
+        return {f.warning ? By::warning : By::error,
+                sim::kind_name(f.kind) + " on " + f.memory + "; then " + f.second, where};
+      }
+      if (!fault.empty()) return {By::fault, fault, where};
+      if (const std::string wrong = wrong_numbers(c, output); !wrong.empty())
+        return {By::numbers, wrong, where};
+      if (seed == 0) {
+        nominal[i] = std::move(output);
+      } else if (output.o != nominal[i].o || std::memcmp(output.lse.data(), nominal[i].lse.data(),
+                                                         output.lse.size() * sizeof(float)) != 0) {
+        return {By::timing, "other bits than with nominal timing", where};
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace fa4::mutation

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a text of the kernel under the happens-before checker in a fixed set of configurations, first with
+// nominal timing and then with adversarial seeds, and says what gave it away: a fault, a finding, wrong
+// numbers, or other numbers than before.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/compare.h"
+#include "support/inputs.h"
+#include "tests/sim/engine/kernel.h"
+#include "tools/sim/check/finding.h"
+
+namespace fa4::mutation {
+
+// The entries that the configurations launch.
+const std::vector<std::string>& entries();
+
+struct Verdict {
+  enum class By { nobody, load, fault, error, warning, numbers, timing };
+  By by = By::nobody;
+  std::string sentence;  // the report's head, on one line
+  std::string run;       // configuration and timing in which it was seen
+  bool killed() const { return by != By::nobody; }
+};
+const char* name_of(Verdict::By by);
+
+class Judge {
+ public:
+  explicit Judge(uint32_t seeds);
+  // Stops at the first thing that is wrong.
+  Verdict judge(const std::string& ptx) const;
+  uint32_t configurations() const { return uint32_t(configs_.size()); }
+  uint32_t seeds() const { return seeds_; }
+
+ private:
+  struct Config {
+    support::Problem problem;
+    uint32_t ctas;  // at most
+    bool lpt;
+    support::Inputs inputs;
+    support::Reference expected;
+    support::Tolerance tolerance;
+  };
+  struct Output {
+    std::vector<uint16_t> o;
+    std::vector<float> lse;
+  };
+  static Output run(sim::test::Kernel& kernel, const Config& config);
+  static std::string wrong_numbers(const Config& config, const Output& output);
+
+  std::vector<Config> configs_;
+  uint32_t seeds_;
+};
+
+}  // namespace fa4::mutation

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel with one thing wrong at a time. Every mutant must be noticed, or stand in the table of those
+// that do no harm with the reason why.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "harmless.h"
+#include "judge.h"
+#include "ptx_mutants.h"
+#include "support/catch.h"
+
+using namespace fa4::mutation;
+
+namespace {
+
+constexpr uint32_t kSeeds = 8;
+
+const KernelText& kernel() {
+  static const KernelText text(fa4::sim::test::read_text(MUTATION_KERNEL_PTX), entries(),
+                               MUTATION_SOURCE_ROOT);
+  return text;
+}
+const Judge& judge() {
+  const char* seeds = std::getenv("FA4_MUTATION_SEEDS");
+  static const Judge judge(seeds ? uint32_t(std::atoi(seeds)) : kSeeds);
+  return judge;
+}
+
+struct Task {
+  std::string kind, where;
+  std::function<std::string()> ptx;
+};
+
+// All of them, on all cores.
+std::vector<Verdict> judge_all(const std::vector<Task>& tasks) {
+  std::vector<Verdict> verdicts(tasks.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i; (i = next++) < tasks.size();) verdicts[i] = judge().judge(tasks[i].ptx());
+  };
+  judge();
+  std::vector<std::thread> threads;
+  for (uint32_t i = 1; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& t : threads) t.join();
+  return verdicts;
+}
+
+// Prints killed / total for each kind, what killed, and the survivors; checks that the survivors are those of
+// the table.
+void expect_kills(const std::vector<Task>& tasks) {
+  const std::vector<Verdict> verdicts = judge_all(tasks);
+  size_t killed = 0, survivors = 0;
+  std::printf("\n%-36s %9s   noticed by\n", "", "killed");
+  for (size_t i = 0; i < tasks.size();) {
+    size_t end = i, dead = 0;
+    std::map<std::string, int> by;
+    for (; end < tasks.size() && tasks[end].kind == tasks[i].kind; ++end) {
+      dead += verdicts[end].killed();
+      if (verdicts[end].killed()) ++by[name_of(verdicts[end].by)];
+    }
+    std::string who;
+    for (const auto& [name, count] : by) who += name + " " + std::to_string(count) + "  ";
+    std::printf("%-36s %4zu / %-4zu %s\n", tasks[i].kind.c_str(), dead, end - i, who.c_str());
+    killed += dead;
+    i = end;
+  }
+  std::set<const Harmless*> needed;
+  const bool verbose = std::getenv("FA4_MUTATION_VERBOSE") != nullptr;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const Verdict& v = verdicts[i];
+    const Harmless* reason = find_harmless(tasks[i].kind, tasks[i].where);
+    if (verbose && v.killed())
+      std::printf("  %s: %s\n    %s: %s (%s)\n", tasks[i].kind.c_str(), tasks[i].where.c_str(), name_of(v.by),
+                  v.sentence.c_str(), v.run.c_str());
+    if (!v.killed())
+      std::printf("  survives: %s: %s\n    %s\n", tasks[i].kind.c_str(), tasks[i].where.c_str(),
+                  reason ? reason->why : "NOT ARGUED");
+    INFO(tasks[i].kind << ": " << tasks[i].where << "\n" << v.sentence << "\n" << v.run);
+    if (v.killed()) {
+      CHECK(reason == nullptr);  // noticed, so the table is out of date
+    } else {
+      CHECK(reason != nullptr);
+      needed.insert(reason);
+      ++survivors;
+    }
+  }
+  std::printf("%zu mutants: %zu killed, %zu harmless\n", tasks.size(), killed, survivors);
+  for (const Harmless& row : harmless()) {
+    const bool tried =
+        std::any_of(tasks.begin(), tasks.end(), [&](const Task& t) { return t.kind == row.kind; });
+    INFO(row.kind << ": " << row.where << " " << (row.near ? row.near : ""));
+    CHECK((!tried || needed.count(&row)));  // the row is still about a mutant
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the kernel itself is clean", "[ptx]") {
+  const Verdict v = judge().judge(kernel().text());
+  INFO(v.sentence << "\n" << v.run);
+  CHECK(!v.killed());
+}
+
+TEST_CASE("mutants of the PTX", "[ptx]") {
+  std::vector<Task> tasks;
+  for (Mutant& m : kernel().mutants()) {
+    const char* only = std::getenv("FA4_MUTATION_KIND");
+    if (only && m.kind.find(only) == std::string::npos) continue;
+    tasks.push_back({m.kind, m.where, [m] { return kernel().text(m); }});
+  }
+  if (!std::getenv("FA4_MUTATION_KIND")) CHECK(tasks.size() >= 200);
+  expect_kills(tasks);
+}
+
+TEST_CASE("mutants of the source", "[source]") {
+  std::vector<Task> tasks;
+  for (const auto& file : std::filesystem::directory_iterator(MUTATION_SOURCE_MUTANTS)) {
+    if (file.path().extension() != ".ptx") continue;
+    const std::string path = file.path(), name = file.path().stem();
+    tasks.push_back(
+        {"source", name, [path] {
+           return KernelText(fa4::sim::test::read_text(path), entries(), MUTATION_SOURCE_ROOT).text();
+         }});
+  }
+  std::sort(tasks.begin(), tasks.end(), [](const Task& x, const Task& y) { return x.where < y.where; });
+  CHECK(tasks.size() >= 15);
+  expect_kills(tasks);
+}
