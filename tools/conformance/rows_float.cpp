@@ -52,10 +52,27 @@ void add_float_rows(Table& t) {
           std::string("testp.") + what + ".f64", "classes of numbers by their bits");
   }
 
-  t.family({"exponential", "9.7.3",
-            "by a table of 64 rows with a quadratic interpolation, the same bits for every input"});
-  t.add("ex2.approx.f32", "f=f");
-  t.add("ex2.approx.ftz.f32", "f=f");
+  t.family({"approximate functions", "9.7.3",
+            "a small table with quadratic interpolation and the scaling of subnormal numbers around it, the "
+            "same bits for every input"});
+  for (const char* form : {"ex2.approx", "rcp.approx", "rsqrt.approx", "sqrt.approx", "lg2.approx",
+                           "sin.approx", "cos.approx"}) {
+    t.add(std::string(form) + ".f32", "f=f");
+    t.add(std::string(form) + ".ftz.f32", "f=f");
+  }
+  t.add("tanh.approx.f32", "f=f");
+  for (const char* form : {"div.approx", "div.full"}) {
+    t.add(std::string(form) + ".f32", "f=ff");
+    t.add(std::string(form) + ".ftz.f32", "f=ff");
+  }
+  t.add("ex2.approx.f16", "x=x");
+  t.add("ex2.approx.f16x2", "X=X");
+  t.add("ex2.approx.ftz.bf16", "y=y");
+  t.add("ex2.approx.ftz.bf16x2", "Y=Y");
+  t.add("tanh.approx.f16", "x=x");
+  t.add("tanh.approx.f16x2", "X=X");
+  t.add("tanh.approx.bf16", "y=y");
+  t.add("tanh.approx.bf16x2", "Y=Y");
 
   t.family({"f64 arithmetic", "9.7.3",
             "rounded once as the modifier says; every NaN result is 0xfff8000000000000"});
