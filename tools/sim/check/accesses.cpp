@@ -226,8 +226,18 @@ void Checker::publish_relaxed(const Warp& w, int lane, Clock& into) {
 void Checker::learn_relaxed(const Warp& w, int lane, const Clock& from) {
   relaxed_ = true;
   each_group(warps_[w.index], 1u << lane, [&](Group& g) { join(g.tensor_seen, from.tensor); });
-  seen_.try_emplace(w.index * kLanes + uint32_t(lane), Seen{Clock(lanes_), false})
-      .first->second.clock.join_all(from);
+  seen_of(w.index * kLanes + uint32_t(lane)).clock.join_all(from);
+}
+
+Checker::Seen& Checker::seen_of(uint32_t lane) {
+  const auto found = seen_.find(lane);
+  return found != seen_.end() ? found->second : seen_.emplace(lane, Seen{Clock(lanes_), false}).first->second;
+}
+
+Clock& Checker::clock_at(uint64_t location) {
+  const auto found = locations_.find(location);
+  return found != locations_.end() ? found->second
+                                   : locations_.emplace(location, Clock(lanes_)).first->second;
 }
 
 // A strong write that follows a release (or is one) and a strong read that precedes an acquire (or is one)
@@ -264,27 +274,32 @@ void Checker::order_access(const Warp& w, const Op* op, int lane, uint64_t locat
     if (order & kAcquire) {
       acquire(w, 1u << lane, foreign);
     } else {
-      Seen& seen = seen_.try_emplace(thread, Seen{Clock(lanes_), false}).first->second;
+      Seen& seen = seen_of(thread);
       seen.clock.join_all(foreign);
       seen.beyond_cta = true;
     }
     return;
   }
   const bool atomic = order & kAtomic;
-  Clock released(lanes_);
-  bool to_others = false;
-  if (order & kRelease) {
-    release(w, op, 1u << lane, released);
-    to_others = order & kBeyondCta;
-  } else {
-    publish_relaxed(w, lane, released);
-    const auto fenced = fenced_.find(thread);
-    to_others = fenced != fenced_.end() && (order & kBeyondCta) && fenced->second.beyond_cta;
-  }
-  Clock& at = locations_.try_emplace(location, Clock(lanes_)).first->second;
+  const auto pass_on = [&](Clock& into) {
+    if (order & kRelease)
+      release(w, op, 1u << lane, into);
+    else
+      publish_relaxed(w, lane, into);
+  };
+  Clock& at = clock_at(location);
   if (!atomic) at.reset();
+  if (!beyond) return pass_on(at);
+  const auto fenced = fenced_.find(thread);
+  const bool release_reaches = (order & kRelease) || (fenced != fenced_.end() && fenced->second.beyond_cta);
+  if (!(order & kBeyondCta) || !release_reaches) {
+    grid_.publish(location, !atomic, {});
+    return pass_on(at);
+  }
+  Clock released(lanes_);
+  pass_on(released);
   at.join_all(released);
-  if (beyond) grid_.publish(location, !atomic, to_others ? everything_known(released) : ForeignClocks{});
+  grid_.publish(location, !atomic, everything_known(released));
 }
 
 void Checker::memory_fence(const Warp& w, const Op* op, Mask lanes) {
@@ -390,15 +405,16 @@ void Checker::note_phase(const Warp& w, const Op* op, Mask lanes, Barrier& b) {
   }
 }
 
-// A wait by parity that has not been made when the phase after its own completes does not end: an arrival that completes
-// that phase has to come after the wait. Lanes of a warp stand for each other, as whatever they execute together joins
-// them; so this speaks of waits that no lane of the warp has made.
+// A wait by parity that has not been made when the phase after its own completes does not end: an arrival
+// that completes that phase has to come after the wait. Lanes of a warp stand for each other, as whatever
+// they execute together joins them; so this speaks of waits that no lane of the warp has made.
 void Checker::require_waits_seen(const Barrier& b) {
   if (relaxed_) return;
   for (const Access& wait : b.waits) {
     const size_t first = kFirstLane + wait.index / kLanes * kLanes;
     const auto seen_by = [&](const std::vector<Time>& clock) {
-      return !clock.empty() && *std::max_element(clock.begin() + first, clock.begin() + first + kLanes) >= wait.time;
+      return !clock.empty() &&
+             *std::max_element(clock.begin() + first, clock.begin() + first + kLanes) >= wait.time;
     };
     if (seen_by(b.gathering.plain) || seen_by(b.cause)) continue;
     if (again(FindingKind::phase_overrun, wait.op, b.newest_arrival.op)) continue;
@@ -407,8 +423,10 @@ void Checker::require_waits_seen(const Barrier& b) {
     f.cycle = cta_->warps[wait.index / kLanes].time;
     f.memory = barrier_name(*cta_, b.address);
     f.first = role_name(*cta_, wait.index / kLanes) + ": wait by parity at " + place(*cta_, ops + wait.op);
-    f.second = "the next phase completes by the arrival at " + place(*cta_, ops + b.newest_arrival.op) + ", which may come before that wait; the wait would then not end";
-    f.chain = "wait, then an arrival or a barrier of threads that those wait for who arrive for the next phase";
+    f.second = "the next phase completes by the arrival at " + place(*cta_, ops + b.newest_arrival.op) +
+               ", which may come before that wait; the wait would then not end";
+    f.chain =
+        "wait, then an arrival or a barrier of threads that those wait for who arrive for the next phase";
     findings_.push_back(std::move(f));
   }
 }

@@ -175,6 +175,8 @@ class Checker final : public Observer {
   void order_access(const Warp& w, const Op* op, int lane, uint64_t location, bool write, bool global);
   void publish_fenced(uint32_t lane, Clock& into);
   void publish_relaxed(const Warp& w, int lane, Clock& into);
+  Seen& seen_of(uint32_t lane);
+  Clock& clock_at(uint64_t location);
   void learn_relaxed(const Warp& w, int lane, const Clock& from);
   void memory_fence(const Warp& w, const Op* op, Mask lanes);
   void used(const Warp& w, const Op* op, Mask lanes, Barrier& barrier);
