@@ -2,10 +2,10 @@
 """Reads the machine code that ptxas made of the kernel and checks that it is still what the PTX means: docs/sass.md says
 what and how.
 
-    check_sass.py PTX CUBIN NVDISASM_DIRECTORY PTXAS
+    check_sass.py PTX CUBIN PTXAS NVDISASM_DIRECTORY...
 
-Needs nvdisasm: in that directory, on PATH, or from the Python package nvidia-cuda-nvdisasm. Exits with 77 (skipped) where
-there is none.
+Needs nvdisasm: in one of those directories, on PATH, or from the Python package nvidia-cuda-nvdisasm. Exits with 77
+(skipped) where there is none.
 """
 import glob
 import os
@@ -18,8 +18,8 @@ import tempfile
 SKIPPED = 77
 
 
-def find_nvdisasm(directory):
-    places = [os.path.join(directory, 'nvdisasm'), shutil.which('nvdisasm') or '']
+def find_nvdisasm(directories):
+    places = [os.path.join(directory, 'nvdisasm') for directory in directories] + [shutil.which('nvdisasm') or '']
     for path in sys.path:
         places += glob.glob(os.path.join(path, 'nvidia', '*', 'bin', 'nvdisasm'))
     return next((place for place in places if place and os.access(place, os.X_OK)), None)
@@ -41,8 +41,11 @@ class Instruction:
 
 
 def disassemble(nvdisasm, cubin):
-    """{section: (instructions, {label: index})}"""
-    text = subprocess.run([nvdisasm, '-c', '-hex', cubin], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([nvdisasm, '-c', '-hex', cubin], check=True, capture_output=True, text=True).stdout
+
+
+def read_sections(text):
+    """Of a disassembly: {section: (instructions, {label: index})}"""
     sections, current = {}, None
     lines = text.split('\n')
     for number, line in enumerate(lines):
@@ -206,23 +209,26 @@ def check_probes(nvdisasm, ptxas):
             with open(source, 'w') as file:
                 file.write(NEGATIVE.replace('BODY', body))
             subprocess.run([ptxas, '-arch=sm_100a', source, '-o', cubin], check=True)
-            code, labels = disassemble(nvdisasm, cubin)['probe']
+            code, labels = read_sections(disassemble(nvdisasm, cubin))['probe']
             found = undrained_loads(code, labels) + unfenced_stores(code, labels)
             if bool(found) != bool(wrong):
                 complaints.append('this check no longer understands the machine code: of "%s" it says %s' % (body, found))
     return complaints
 
 
-def main():
-    ptx_path, cubin, directory, ptxas = sys.argv[1:5]
-    nvdisasm = find_nvdisasm(directory)
-    if not nvdisasm:
-        print('skipped: there is no nvdisasm beside nvcc, on PATH, or from "pip install nvidia-cuda-nvdisasm"')
-        return SKIPPED
+def read_bodies(ptx_path):
+    """{entry: its PTX}"""
     with open(ptx_path) as file:
-        ptx = file.read()
-    bodies = {m[1]: m[2] for m in re.finditer(r'^\.visible \.entry (\w+)\((.*?)^\}', ptx, flags=re.M | re.S)}
-    sections = disassemble(nvdisasm, cubin)
+        return {m[1]: m[2] for m in re.finditer(r'^\.visible \.entry (\w+)\((.*?)^\}', file.read(), flags=re.M | re.S)}
+
+
+def main():
+    ptx_path, cubin, ptxas = sys.argv[1:4]
+    nvdisasm = find_nvdisasm(sys.argv[4:])
+    if not nvdisasm:
+        print('skipped: there is no nvdisasm beside nvcc, in .toolchain/, on PATH, or from "pip install nvidia-cuda-nvdisasm"')
+        return SKIPPED
+    bodies, sections = read_bodies(ptx_path), read_sections(disassemble(nvdisasm, cubin))
     complaints = check_probes(nvdisasm, ptxas)
     if set(bodies) != set(sections):
         complaints.append('entries %s where the PTX has %s' % (sorted(sections), sorted(bodies)))

@@ -40,7 +40,12 @@ std::vector<Litmus> proxy_litmus() {
   return {
       {"stores to mma: fence in the writers", stores_to_mma("", kProxyFence + kSync), "clean"},
       {"stores to mma: fence in the issuing thread, after the barrier",
-       stores_to_mma("", kSync, "  @%p0 fence.proxy.async.shared::cta;\n"), "clean"},
+       stores_to_mma("", kSync, "  @%p0 fence.proxy.async.shared::cta;\n"),
+       "proxy fence not in the writing thread"},
+      {"stores to mma: fence in a third thread, between two barriers",
+       stores_to_mma("", kSync + by_thread(64, kProxyFence) + kSync),
+       "proxy fence not in the writing thread"},
+      {"stores to mma: fences on both sides", stores_to_mma("", kProxyFence + kSync, kProxyFence), "clean"},
       {"stores to mma: fence of all spaces", stores_to_mma("", "  fence.proxy.async;\n" + kSync), "clean"},
       {"stores to mma: no fence", stores_to_mma("", kSync), "missing proxy fence"},
       {"stores to mma: fence before the stores", stores_to_mma(kProxyFence, kSync), "missing proxy fence"},
@@ -56,6 +61,9 @@ std::vector<Litmus> proxy_litmus() {
        stores_to_mma("", kProxyFence + by_warp(0, "  nanosleep.u32 10000;\n")), "race"},
 
       {"stores to bulk store: fence and barrier", kStored + wait_group(" 0"), "clean"},
+      {"stores to bulk store: fence in the issuing thread, after the barrier",
+       kWriteBox + kSync + kProxyFence + kStoreBox + kCommit + wait_group(" 0"),
+       "proxy fence not in the writing thread"},
       {"stores to bulk store: no fence", kWriteBox + kSync + kStoreBox + kCommit + wait_group(" 0"),
        "missing proxy fence"},
       {"stores to bulk store: no barrier",
@@ -156,6 +164,10 @@ std::vector<Litmus> proxy_litmus() {
        barrier_ready() + "  @%p0 st.global.u32 [%d1+64], 1;\n  @%p0 fence.proxy.async;\n" + load_tile() +
            wait_barrier(0, 0),
        "clean"},
+      {"global stores to bulk load: fence in the issuing thread, after the barrier",
+       barrier_ready() + by_thread(32, "  st.global.u32 [%d1+64], 1;\n") + kSync +
+           "  @%p0 fence.proxy.async.global;\n" + load_tile() + wait_barrier(0, 0),
+       "proxy fence not in the writing thread"},
       {"global stores to bulk load: no fence",
        barrier_ready() + "  @%p0 st.global.u32 [%d1+64], 1;\n" + load_tile() + wait_barrier(0, 0),
        "missing proxy fence"},

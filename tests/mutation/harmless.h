@@ -90,10 +90,6 @@ inline std::span<const Harmless> harmless() {
        "the next wait"},
       {"remove relinquish_alloc_permit", "ptx::tcgen05_relinquish_alloc_permit();", "",
        "the CTA holds all 512 columns: no other CTA of the SM could allocate before the dealloc anyway"},
-      // ---- of the source ----
-      {"source", "the proxy fence is in the thread that stores, not in those that wrote", "",
-       "the ISA asks for a proxy fence on the path from the writes to the copy, in whichever thread: here it "
-       "follows the wait that acquires the writes"},
   };
   return table;
 }

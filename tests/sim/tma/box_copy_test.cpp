@@ -135,7 +135,7 @@ TEST_CASE("a box load fills exactly the image, every element where the swizzle p
     outside += !any_inside;
     partial += any_inside && any_outside;
     REQUIRE(map.box_bytes() == image_bytes);
-    REQUIRE(load_box(map, memory, c.coordinates, shared, c.shared_address) == "");
+    REQUIRE(load_box(map, memory, c.coordinates, shared, c.shared_address).text == "");
     REQUIRE(shared == expected);
     REQUIRE(memory.release(address));
   }
@@ -166,7 +166,7 @@ TEST_CASE("a box store writes the 16-byte chunks that hold elements of the tenso
         expected[static_cast<size_t>(where) + b] =
             shared[tma_oracle::place(c.swizzle, c.shared_address + offset + b)];
     });
-    REQUIRE(store_box(map, memory, c.coordinates, shared, c.shared_address) == "");
+    REQUIRE(store_box(map, memory, c.coordinates, shared, c.shared_address).text == "");
     REQUIRE(std::memcmp(content, expected.data(), c.bytes) == 0);
     REQUIRE(memory.release(address));
   }
@@ -197,7 +197,8 @@ TEST_CASE("the rank-5 view of packed query heads, forward and back") {
     const int32_t last_tile = static_cast<int32_t>(sequence - sequence % (128 / p));
     for (int32_t s : {0, last_tile}) {
       REQUIRE(load_box(map, memory, std::vector<int32_t>{0, 32 - static_cast<int32_t>(p), s, 0, 1}, shared,
-                       0x800) == "");
+                       0x800)
+                  .text == "");
       bool equal = true;
       for (uint32_t half = 0; half < 2; ++half)
         for (uint32_t m = 0; m < 128; ++m) {
@@ -233,7 +234,7 @@ TEST_CASE("a copy refuses what the hardware faults on, in words") {
   const auto none = CU_TENSOR_MAP_INTERLEAVE_NONE;
   const auto plain = make(64, none, CU_TENSOR_MAP_SWIZZLE_128B);
   auto load = [&](const TensorMap& map, std::vector<int32_t> at, uint32_t to) {
-    return load_box(map, memory, at, shared, to);
+    return load_box(map, memory, at, shared, to).text;
   };
   auto has = [](const std::string& text, const char* part) {
     INFO(text);
@@ -256,13 +257,13 @@ TEST_CASE("a copy refuses what the hardware faults on, in words") {
   const auto tall = make(65, none, CU_TENSOR_MAP_SWIZZLE_128B);
   CHECK(load(tall, {0, 0, 0}, 0x400) == "");
   CHECK(has(load(tall, {0, 1, 0}, 0x400), "just past the end of the 16384-byte allocation"));
-  CHECK(has(store_box(tall, memory, std::vector<int32_t>{64, 1, 0}, shared, 0x400),
+  CHECK(has(store_box(tall, memory, std::vector<int32_t>{64, 1, 0}, shared, 0x400).text,
             "box store to a row of 128 bytes"));
 
   // Stores do not begin before the tensor.
   for (std::vector<int32_t> at : {std::vector<int32_t>{-8, 0, 0}, {0, -1, 0}, {0, 0, INT32_MIN}}) {
     CHECK(load(plain, at, 0x400) == "");
-    CHECK(has(store_box(plain, memory, at, shared, 0x400), "not begin before its start"));
+    CHECK(has(store_box(plain, memory, at, shared, 0x400).text, "not begin before its start"));
   }
   CHECK(has(
       load(make(64, none, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B), {0, 0, 0}, 0x400),

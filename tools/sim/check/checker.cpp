@@ -25,6 +25,7 @@ void Checker::begin(const Cta& cta) {
     s.releases.clear();
     s.loads.clear();
     s.stores.clear();
+    s.proxy_fences.clear();
   }
   shared_.assign((cta.shared_end + 3) / 4 + 16, Cell{});
   tmem_.assign(TensorMemory::columns * TensorMemory::partitions, Cell{});
@@ -220,6 +221,19 @@ bool Checker::knows_proxy(const Actor& who, const Access& a, Sense sense) {
   return !clock.empty() && clock[kFirstLane + a.index] >= a.time;
 }
 
+// Whether a proxy fence of the thread that wrote, after the write, is known: the place where every published example has it.
+bool Checker::fenced_by_writer(const Actor& who, const Access& a, Sense sense) const {
+  if (a.agent != Agent::lane) return true;
+  const Time known = a.index == who.lane ? kPending : who.group->clock.plain[kFirstLane + a.index];
+  const auto& fences = warps_[a.index / kLanes].proxy_fences;
+  const FenceKind other = sense == Sense::async ? FenceKind::proxy_async_global : FenceKind::proxy_async_shared;
+  for (auto f = std::lower_bound(fences.begin(), fences.end(), a.time, [](const auto& fence, Time time) { return fence.time < time; });
+       f != fences.end() && f->time < known; ++f) {
+    if (f->kind != other && (f->lanes >> (a.index % kLanes) & 1)) return true;
+  }
+  return false;
+}
+
 // ---- accesses ------------------------------------------------------------------------------------------------------------
 
 void Checker::check(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote,
@@ -240,6 +254,8 @@ void Checker::check(const Actor& who, const Access& before, const Access& now, c
     report(FindingKind::race, false, who, before, now, cell, before_wrote, now_writes);
   } else if (sense != Sense::thread && before_wrote && !knows_proxy(who, before, sense)) {
     report(FindingKind::missing_proxy_fence, false, who, before, now, cell, before_wrote, now_writes);
+  } else if (sense != Sense::thread && before_wrote && !fenced_by_writer(who, before, sense)) {
+    report(FindingKind::distant_proxy_fence, true, who, before, now, cell, before_wrote, now_writes);
   } else if (tensor == Tensor::fenced && before.agent != Agent::owner) {
     report(FindingKind::missing_tensor_fence, true, who, before, now, cell, before_wrote, now_writes);
   }
@@ -374,6 +390,9 @@ void Checker::fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) {
       if (b.init.index / kLanes == w.index && (lanes >> (b.init.index % kLanes) & 1)) b.init_fenced = true;
     }
     return;
+  }
+  if (kind == FenceKind::proxy_async || kind == FenceKind::proxy_async_shared || kind == FenceKind::proxy_async_global) {
+    s.proxy_fences.push_back({s.now, lanes, kind});
   }
   each_group(s, lanes, [&](Group& g) {
     if (kind == FenceKind::after_thread_sync) return join(g.clock.tensor, g.tensor_seen);

@@ -95,6 +95,12 @@ class Checker final : public Observer {
     std::vector<Group> groups;
     std::vector<std::pair<Time, uint32_t>> releases;  // (time, op), newest last
     std::vector<std::pair<uint32_t, uint32_t>> loads, stores;  // (column, columns) before their wait
+    struct ProxyFence {
+      Time time;
+      Mask lanes;
+      FenceKind kind;
+    };
+    std::vector<ProxyFence> proxy_fences;  // oldest first
   };
   struct Barrier {
     uint32_t address = 0;
@@ -162,6 +168,7 @@ class Checker final : public Observer {
 
   enum class Sense : uint8_t { thread, async, async_global };  // proxy by which memory is accessed
   static bool knows_proxy(const Actor& who, const Access& access, Sense sense);
+  bool fenced_by_writer(const Actor& who, const Access& write, Sense sense) const;
   // `more`: readers beside Cell::read, by first + i.
   void read_cells(Cell* cells, size_t count, Readers& more, uint64_t first, const Actor& who, const Access& access, Sense sense,
                   Tensor tensor);

@@ -9,6 +9,7 @@ std::string kind_name(FindingKind kind) {
   switch (kind) {
     case FindingKind::race: return "race";
     case FindingKind::missing_proxy_fence: return "missing proxy fence";
+    case FindingKind::distant_proxy_fence: return "proxy fence not in the writing thread";
     case FindingKind::missing_tensor_fence: return "missing tcgen05 fence";
     case FindingKind::barrier_init: return "barrier used before its init is visible";
     case FindingKind::barrier_reuse: return "barrier ended while others may use it";

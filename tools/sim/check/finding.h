@@ -11,6 +11,7 @@ namespace fa4::sim {
 enum class FindingKind : uint8_t {
   race,             // two accesses, one a write, that nothing orders
   missing_proxy_fence,  // ordered, but generic writes are read by the async proxy without fence.proxy.async
+  distant_proxy_fence,  // ... with one, but not in the thread that wrote: a warning
   missing_tensor_fence, // ordered, but a tcgen05.fence is missing at the hand-over: a warning
   barrier_init,     // a barrier is used by a thread or agent to which its initialisation is not visible
   barrier_reuse,    // a barrier is invalidated or initialised again while a thread may still use it

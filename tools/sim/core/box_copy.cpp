@@ -164,14 +164,14 @@ Plan plan_of(const TensorMap& map, std::span<const int32_t> coordinates) {
 }
 
 // Calls inside(row, device address of byte valid_begin) or outside(row) for the rows of the box in the order
-// of its dense image. inside returns "" to go on.
+// of its dense image. inside returns "" to go on, or what it could not reach.
 template <typename Inside, typename Outside>
-std::string for_each_row(const Plan& plan, Inside inside, Outside outside) {
+CopyError for_each_row(const Plan& plan, Inside inside, Outside outside) {
   uint32_t rows = 1;
   for (uint32_t a = 0; a < plan.axis_count; ++a) rows *= plan.axes[a].count;
   if (plan.outside) {
     for (uint32_t row = 0; row < rows; ++row) outside(row);
-    return "";
+    return {};
   }
   const Axis whole{1, 0, 1, 0, 1, 0};
   const Axis& inner = plan.axis_count > 0 ? plan.axes[0] : whole;
@@ -191,7 +191,7 @@ std::string for_each_row(const Plan& plan, Inside inside, Outside outside) {
       for (; i < inner.last; ++i, address += inner_step) {
         std::string fault = inside(row++, address);
         if (!fault.empty()) [[unlikely]]
-          return fault;
+          return {fault, true};
       }
       for (; i < inner.count; ++i) outside(row++);
     } else {
@@ -202,7 +202,7 @@ std::string for_each_row(const Plan& plan, Inside inside, Outside outside) {
       index[a] = 0;
     }
   }
-  return "";
+  return {};
 }
 
 std::string unreachable(const char* what, const GlobalMemory& memory, uint64_t address, uint64_t bytes) {
@@ -225,10 +225,10 @@ bool is_tf32(const TensorMap& map) {
 
 }  // namespace
 
-std::string load_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
-                     std::span<std::byte> shared, uint32_t shared_address) {
+CopyError load_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
+                   std::span<std::byte> shared, uint32_t shared_address) {
   if (std::string fault = check(map, coordinates, shared.size(), shared_address); !fault.empty())
-    return fault;
+    return {fault};
   const Plan plan = plan_of(map, coordinates);
   const auto fill = fill_of(map);
   const uint32_t begin = plan.valid_begin, end = plan.valid_end, pitch = plan.pitch;
@@ -279,14 +279,14 @@ std::string load_box(const TensorMap& map, const GlobalMemory& memory, std::span
   return for_each_row(plan, rounded, outside);
 }
 
-std::string store_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
-                      std::span<const std::byte> shared, uint32_t shared_address) {
+CopyError store_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
+                    std::span<const std::byte> shared, uint32_t shared_address) {
   if (std::string fault = check(map, coordinates, shared.size(), shared_address); !fault.empty())
-    return fault;
+    return {fault};
   for (size_t d = 0; d < coordinates.size(); ++d)
     if (coordinates[d] < 0)
-      return "box store with coordinate " + std::to_string(d) + " = " + std::to_string(coordinates[d]) +
-             ": a store may reach beyond the tensor's end but not begin before its start";
+      return {"box store with coordinate " + std::to_string(d) + " = " + std::to_string(coordinates[d]) +
+              ": a store may reach beyond the tensor's end but not begin before its start"};
   const Plan plan = plan_of(map, coordinates);
   // Rows are written in whole chunks: where the tensor ends within one, the bytes behind its end are written
   // as well.

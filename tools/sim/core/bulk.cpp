@@ -10,6 +10,7 @@
 #include "mbarrier.h"
 #include "reduction.h"
 #include "shared_memory.h"
+#include "visibility.h"
 
 namespace fa4::sim {
 
@@ -131,6 +132,18 @@ void schedule(Cta& cta, const Event& event) {
   cta.scheduler->schedule(event);
 }
 
+// Under adversarial timing, something that happens somewhere between `from` and the event itself.
+void schedule_within(Cta& cta, Event event, uint64_t from, Event::Kind kind) {
+  if (!cta.random) return;
+  event.time = moment(cta, from, event.time);
+  event.kind = kind;
+  schedule(cta, event);
+}
+
+[[noreturn]] void copy_fault(const Event& event, const CopyError& error) {
+  fault(*event.cta, event.warp, event.op, error.unreachable ? Fault::Kind::illegal_address : Fault::Kind::illegal_instruction, error.text);
+}
+
 const Op* box_load(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
@@ -146,6 +159,7 @@ const Op* box_load(Warp& w, const Op* op, Mask mask) {
     if (cta.observer) event.token = cta.observer->copy_in_issued(w, event);
     event.time = engine_time(cta, w.time, event.bytes, kLoadLatency);
     trace(event, FA4SIM_EVENT_BOX_LOAD, w.time);
+    schedule_within(cta, event, w.time, Event::Kind::load_fetch);
     schedule(cta, event);
     ++w.counters.box_loads;
     w.counters.box_load_bytes += event.bytes;
@@ -185,6 +199,7 @@ void issue_store(Warp& w, const Op* op, int lane, Event& event) {
   if (cta.observer) cta.observer->copy_out_issued(w, event);
   event.time = engine_time(cta, w.time, event.bytes, kStoreReadLatency);
   trace(event, FA4SIM_EVENT_BOX_STORE, w.time);
+  schedule_within(cta, event, w.time, Event::Kind::store_fetch);
   schedule(cta, event);
   ++w.counters.box_stores;
   w.counters.box_store_bytes += event.bytes;
@@ -272,6 +287,7 @@ const Op* bulk_load(Warp& w, const Op* op, Mask mask) {
     if (cta.observer) event.token = cta.observer->copy_in_issued(w, event);
     event.time = engine_time(cta, w.time, event.bytes, kLoadLatency);
     trace(event, FA4SIM_EVENT_BOX_LOAD, w.time);
+    schedule_within(cta, event, w.time, Event::Kind::load_fetch);
     schedule(cta, event);
   }
   return op + 1;
@@ -340,11 +356,25 @@ bool bulk_groups_passed(const Warp& w, const Fragment& f) {
   return true;
 }
 
+// Until a load completes nobody may look at its destination, so that it may be written as soon as the source is read.
+void fetch_load(const Event& event) {
+  Cta& cta = *event.cta;
+  const AsyncView view(cta);
+  if (event.op->run == bulk_load) {
+    const std::byte* source = cta.launch->memory->at(event.global, event.bytes);
+    if (!source) fault(cta, event.warp, event.op, Fault::Kind::illegal_address, "the bulk copy's source was freed");
+    std::memcpy(cta.shared.data() + event.shared, source, event.bytes);
+    return;
+  }
+  const TensorMap& map = cta.maps[event.slot];
+  const CopyError error = load_box(map, *cta.launch->memory, {event.coordinates, map.rank}, cta.shared, event.shared);
+  if (!error.text.empty()) copy_fault(event, error);
+}
+
 void land_box_load(const Event& event) {
   Cta& cta = *event.cta;
   const TensorMap& map = cta.maps[event.slot];
-  const std::string error = load_box(map, *cta.launch->memory, {event.coordinates, map.rank}, cta.shared, event.shared);
-  if (!error.empty()) fault(cta, event.warp, event.op, Fault::Kind::illegal_instruction, error);
+  if (!cta.random) fetch_load(event);
   set_box_valid(cta, map, event.shared, true);
   cta.free_maps.push_back(event.slot);
   MBarrier* barrier = find_mbarrier(cta, event.address);
@@ -357,9 +387,7 @@ void land_box_load(const Event& event) {
 
 void land_bulk_load(const Event& event) {
   Cta& cta = *event.cta;
-  const std::byte* source = cta.launch->memory->at(event.global, event.bytes);
-  if (!source) fault(cta, event.warp, event.op, Fault::Kind::illegal_address, "the bulk copy's source was freed");
-  std::memcpy(cta.shared.data() + event.shared, source, event.bytes);
+  if (!cta.random) fetch_load(event);
   set_shared_valid(cta, event.shared, event.bytes, true);
   MBarrier* barrier = find_mbarrier(cta, event.address);
   if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the copy lands but its mbarrier is gone");
@@ -369,29 +397,56 @@ void land_bulk_load(const Event& event) {
   if (!tx.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, tx);
 }
 
+namespace {
+
+// Writes what a store has read; `from` holds it from byte `at` on.
+void put(const Event& event, std::span<const std::byte> from, uint32_t at) {
+  Cta& cta = *event.cta;
+  const TensorMap& map = cta.maps[event.slot];
+  GlobalMemory& memory = *cta.launch->memory;
+  const std::span<const int32_t> coordinates(event.coordinates, map.rank);
+  CopyError error;
+  if (const auto combining = combining_of(event.op)) {
+    error = reduce_box(map, memory, coordinates, from, at, combining->reduction, combining->type, combining->keep_subnormals);
+  } else if (event.op->run == bulk_store) {
+    std::byte* to = memory.at(event.global, event.bytes);
+    if (to) std::memcpy(to, from.data() + at, event.bytes);
+    else error = {"the bulk copy's destination was freed", true};
+  } else {
+    error = store_box(map, memory, coordinates, from, at);
+  }
+  if (!error.text.empty()) copy_fault(event, error);
+  cta.free_maps.push_back(event.slot);
+}
+
+// The swizzle depends on the address modulo this.
+constexpr uint32_t kSwizzlePeriod = 1024;
+
+}  // namespace
+
+void fetch_store(const Event& event) {
+  Cta& cta = *event.cta;
+  if (cta.store_images.size() <= event.slot) cta.store_images.resize(event.slot + 1);
+  const uint32_t begin = event.shared / kSwizzlePeriod * kSwizzlePeriod, end = std::min<uint32_t>(event.shared + event.extent + kSwizzlePeriod, uint32_t(cta.shared.size()));
+  const AsyncView view(cta);
+  cta.store_images[event.slot].assign(cta.shared.begin() + begin, cta.shared.begin() + end);
+}
+
+void write_store(const Event& event) { put(event, event.cta->store_images[event.slot], event.shared % kSwizzlePeriod); }
+
 void land_box_store_read(const Event& event) {
   Cta& cta = *event.cta;
   const TensorMap& map = cta.maps[event.slot];
   if (const int64_t bad = first_invalid_in_box(cta, map, event.shared); bad >= 0) {
     fault(cta, event.warp, event.op, Fault::Kind::poison, "the box being stored was overwritten by a copy before it was read: " + shared_name(cta, uint32_t(bad)));
   }
-  const std::span<const int32_t> coordinates(event.coordinates, map.rank);
-  const auto combining = combining_of(event.op);
-  if (event.op->run == bulk_store && !combining) {
-    std::byte* to = cta.launch->memory->at(event.global, event.bytes);
-    if (!to) fault(cta, event.warp, event.op, Fault::Kind::illegal_address, "the bulk copy's destination was freed");
-    std::memcpy(to, cta.shared.data() + event.shared, event.bytes);
-  }
-  const std::string error = event.op->run == bulk_store && !combining ? std::string()
-                            : combining ? reduce_box(map, *cta.launch->memory, coordinates, cta.shared, event.shared, combining->reduction, combining->type, combining->keep_subnormals)
-                                      : store_box(map, *cta.launch->memory, coordinates, cta.shared, event.shared);
-  if (!error.empty()) fault(cta, event.warp, event.op, Fault::Kind::illegal_instruction, error);
-  cta.free_maps.push_back(event.slot);
+  if (!cta.random) put(event, cta.shared, event.shared);
   BulkGroups& g = cta.warps[event.warp].bulk[event.lane];
   --g.unread[event.group % BulkGroups::capacity];
   Event done = event;
   done.kind = Event::Kind::box_store_done;
   done.time = event.time + delay(cta, kStoreLatency - kStoreReadLatency);
+  schedule_within(cta, done, event.time, Event::Kind::store_write);
   schedule(cta, done);
   wake_bulk_waiters(event);
 }

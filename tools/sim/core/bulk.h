@@ -10,6 +10,10 @@ void land_box_load(const Event& event);
 void land_bulk_load(const Event& event);
 void land_box_store_read(const Event& event);
 void land_box_store_done(const Event& event);
+// Under adversarial timing: the source of a load or a store is read, the destination of a store is written.
+void fetch_load(const Event& event);
+void fetch_store(const Event& event);
+void write_store(const Event& event);
 
 // True when the lane's bulk groups are as far as a wait_group asks for.
 bool bulk_groups_passed(const Warp& warp, const Fragment& fragment);

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "builder.h"
+#include "visibility.h"
 #include "machine.h"
 
 namespace fa4::sim {
@@ -252,6 +253,7 @@ const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
     cta.barrier_users[id] |= 1u << w.index;
     ++cta.scheduler->progress;
   }
+  publish(w, mask);
   if (cta.observer) cta.observer->cta_barrier_arrived(w, op, mask, id);
   const bool complete = warp_complete && barrier.arrived >= barrier.expected;
   if (!complete) {
@@ -274,6 +276,7 @@ const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
 using WarpWide = void (*)(Warp&, const Op*, Mask members);
 
 void warp_barrier(Warp& w, const Op* op, Mask members) {
+  publish(w, members);
   if (w.cta->observer) w.cta->observer->warp_barrier(w, op, members);
 }
 

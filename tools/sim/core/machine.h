@@ -67,6 +67,22 @@ struct BulkGroups {
   uint16_t unread[capacity] = {}, unfinished[capacity] = {};
 };
 
+// An ordinary store that other threads do not see yet, and bytes that the asynchronous proxy may still see otherwise
+// (visibility.h). Only under adversarial timing.
+struct HeldStore {
+  std::byte* at;        // in Cta::shared or in global memory
+  uint64_t due;         // when it becomes visible at the latest
+  uint8_t lane, bytes;
+  std::byte data[32];
+};
+struct UnfencedBytes {
+  std::byte* at;
+  uint64_t due;
+  uint8_t bytes;
+  bool shared;
+  std::byte other[32];  // what memory does not hold: the old bytes, or, in an AsyncView, the new ones
+};
+
 struct Warp {
   Row* rows = nullptr;
   uint32_t* predicates = nullptr;
@@ -87,6 +103,7 @@ struct Warp {
   std::vector<uint8_t> undelivered;      // [row]: tcgen05.ld has not delivered it; only kept where the builder saw a risk
   bool any_undelivered = false;
   fa4sim_warp_counters counters{};
+  std::vector<HeldStore> held;           // in the order of their execution
   uint64_t spin_instructions = 0;        // in a row without progress, while other lanes of the warp wait
   // The allocation that the last global access hit.
   uint64_t cached_start = 1, cached_end = 0;
@@ -125,7 +142,12 @@ struct TmemAllocation {
 
 // Work of an asynchronous agent, between issue and landing.
 struct Event {
-  enum class Kind : uint8_t { mma, commit, box_load, bulk_load, box_store_read, box_store_done };
+  enum class Kind : uint8_t {
+    mma, commit, box_load, bulk_load, box_store_read, box_store_done,
+    // Under adversarial timing, what an agent does somewhere within its life: an MMA reads A or B, a load its source, a store
+    // its source, and writes its destination.
+    mma_read_a, mma_read_b, load_fetch, store_fetch, store_write
+  };
   uint64_t time = 0, sequence = 0;
   Kind kind = Kind::mma;
   Cta* cta = nullptr;
@@ -148,6 +170,10 @@ struct MmaWork {
   bool a_in_tmem = false, accumulate = false;
   uint64_t invalidations = 0;  // Cta::shared_invalidations at issue
 };
+// What an MMA has read: a[k * 128 + m], b[n * 16 + k].
+struct MmaOperands {
+  alignas(64) uint16_t a[16 * 128], b[256 * 16];
+};
 
 // What a launch has in common for all its CTAs.
 struct LaunchState {
@@ -161,6 +187,7 @@ struct LaunchState {
   uint32_t sm_count = 1;
   uint32_t dynamic_shared = 0;  // address of the first dynamic byte
   uint64_t adversarial_seed = 0;
+  Model model = Model::isa;
   bool independent_lanes = false;  // with a seed: lanes that diverged need not come together again
   uint64_t serial = 0;          // launches of this device before this one
 };
@@ -198,6 +225,9 @@ struct Cta {
   std::vector<Row> rows;
   std::vector<uint32_t> predicates;
   std::vector<MmaWork> mmas;
+  std::vector<std::unique_ptr<MmaOperands>> mma_operands;  // [slot], under adversarial timing: read before it completes
+  std::vector<std::vector<std::byte>> store_images;        // [slot of maps], likewise: what a bulk store has read
+  std::vector<UnfencedBytes> unfenced;                     // likewise, oldest first
   std::vector<TensorMap> maps;
   std::vector<uint32_t> free_mmas, free_maps;
   std::vector<std::vector<uint32_t>> setmaxnreg_history;  // [warpgroup]
@@ -230,6 +260,8 @@ inline uint64_t drawn(Cta& cta, uint64_t n) {
   cta.random += 0x9E3779B97F4A7C15;
   return mixed(cta.random) % n;
 }
+// A moment after `from` and not after `to`.
+inline uint64_t moment(Cta& cta, uint64_t from, uint64_t to) { return to <= from + 1 ? to : from + 1 + drawn(cta, to - from); }
 // How long an asynchronous agent takes: the nominal time, or, drawn, anything from at once to many times that.
 inline uint64_t delay(Cta& cta, uint64_t nominal) {
   if (!cta.random) return nominal;

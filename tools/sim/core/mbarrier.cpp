@@ -6,6 +6,7 @@
 
 #include "builder.h"
 #include "shared_memory.h"
+#include "visibility.h"
 
 namespace fa4::sim {
 
@@ -159,6 +160,7 @@ Mask same_phase(const Warp& w, const Op* op, Mask mask, const MBarrier& barrier)
 // .noComplete.
 const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
+  if (op->order & kRelease) publish(w, mask);
   Mask told = 0;  // lanes whose arrival the observer knows of: each in the phase in which it counts
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
@@ -261,7 +263,11 @@ const Op* pending_count(Warp& w, const Op* op, Mask mask) {
 }
 // Op::mode holds the FenceKind.
 const Op* fence(Warp& w, const Op* op, Mask mask) {
-  if (w.cta->observer) w.cta->observer->fence(w, op, mask, FenceKind(op->mode));
+  const auto kind = FenceKind(op->mode);
+  if (kind == FenceKind::memory && (op->order & kRelease)) publish(w, mask);
+  const bool to_async = kind == FenceKind::proxy_async || kind == FenceKind::proxy_async_shared || kind == FenceKind::proxy_async_global;
+  if (to_async && w.cta->random) publish_to_async(w, mask, kind);
+  if (w.cta->observer) w.cta->observer->fence(w, op, mask, kind);
   return op + 1;
 }
 const Op* nothing(Warp&, const Op* op, Mask) { return op + 1; }

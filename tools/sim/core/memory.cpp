@@ -6,6 +6,7 @@
 #include "machine.h"
 #include "reduction.h"
 #include "shared_memory.h"
+#include "visibility.h"
 
 namespace fa4::sim {
 namespace {
@@ -24,8 +25,9 @@ std::string hex(uint64_t v) {
   return text;
 }
 
-// The bytes that one lane's access touches, checked. Op::mode bit 0: the address register has 64 bits.
-std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) {
+// The bytes that one lane's access touches, checked. Op::mode bit 0: the address register has 64 bits. A store that is
+// held back leaves its bytes as they are for now.
+std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write, bool held = false) {
   Cta& cta = *w.cta;
   AddressSpace space = op->space;
   if (space == AddressSpace::generic) {
@@ -59,7 +61,9 @@ std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t by
         w.cached_host = cta.launch->memory->at(start, size);
       }
       if (cta.observer) cta.observer->global_access(w, op, lane, address, bytes, write);
-      return w.cached_host + (address - w.cached_start);
+      std::byte* const at = w.cached_host + (address - w.cached_start);
+      if (!w.held.empty()) publish_overlapping(w, lane, at, bytes);
+      return at;
     }
     case AddressSpace::shared: {
       const std::string outside = outside_shared(cta, address, bytes);
@@ -70,8 +74,9 @@ std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t by
               " the live barrier " + barrier_name(cta, barrier->address) + " as data");
       }
       if (cta.observer) cta.observer->shared_access(w, op, lane, at, bytes, write);
+      if (!w.held.empty()) publish_overlapping(w, lane, cta.shared.data() + at, bytes);
       if (write) {
-        set_shared_valid(cta, at, bytes, true);
+        if (!held) set_shared_valid(cta, at, bytes, true);
       } else if (const int64_t bad = first_invalid_shared(cta, at, bytes); bad >= 0) {
         fault(w, op, Fault::Kind::poison, "lane " + std::to_string(lane) + " reads " + shared_name(cta, uint32_t(bad)) +
               ", which nobody has written or a copy in flight will write");
@@ -147,18 +152,24 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
   const bool wide = op->mode & 1;
   const uint16_t* rows = w.code->aux.data() + op->aux;
   const uint32_t words = op->aux_count / op->count;
+  if (op->order & kRelease) publish(w, mask);
+  const bool holds = w.cta->random && op->space != AddressSpace::local;
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
     uint64_t address = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
     if (!wide) address = uint32_t(address);
-    std::byte* at = locate(w, op, lane, address, bytes, true);
+    const bool held = holds && holds_back(w, op, bytes);
+    std::byte* const at = locate(w, op, lane, address, bytes, true, held);
+    std::byte later[sizeof HeldStore::data];
+    std::byte* const to = held ? later : at;
     for (uint32_t e = 0; e < op->count; ++e) {
       uint64_t value[2] = {};
       for (uint32_t word = 0; word < words; ++word) {
         value[word / 2] |= uint64_t(w.rows[rows[e * words + word]].lane[lane]) << (32 * (word % 2));
       }
-      std::memcpy(at + e * op->size, value, op->size);
+      std::memcpy(to + e * op->size, value, op->size);
     }
+    if (held) hold_back(w, lane, at, later, bytes);
   }
   return op + 1;
 }
@@ -170,6 +181,7 @@ const Op* atomic(Warp& w, const Op* op, Mask mask) {
   const auto type = Type(op->count);
   const uint32_t rows = op->size == 8 ? 2 : 1;
   bool changed = false;
+  if (op->order & kRelease) publish(w, mask);
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
     uint64_t address = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
@@ -386,6 +398,7 @@ void build_prefetch(Builder& b, Modifiers& m) {
 }
 
 const Op* fence(Warp& w, const Op* op, Mask mask) {
+  if (op->order & kRelease) publish(w, mask);
   if (w.cta->observer) w.cta->observer->fence(w, op, mask, FenceKind::memory);
   return op + 1;
 }

@@ -121,22 +121,22 @@ Type type_of(const TensorMap& map, Reduction kind) {
 
 }  // namespace
 
-std::string reduce_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
-                       std::span<const std::byte> shared, uint32_t shared_address, Reduction kind, Type type,
-                       bool keep_subnormals) {
+CopyError reduce_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
+                     std::span<const std::byte> shared, uint32_t shared_address, Reduction kind, Type type,
+                     bool keep_subnormals) {
   if (type == Type::none) type = type_of(map, kind);
   if (type == Type::none || !can_reduce(kind, type))
-    return "a box reduction that its tensor map's type does not have";
-  if (map.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return "interleaved layouts are not simulated";
+    return {"a box reduction that its tensor map's type does not have"};
+  if (map.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return {"interleaved layouts are not simulated"};
   for (uint32_t d = 0; d < map.rank; ++d) {
     if (coordinates[d] < 0) {
-      return "box reduction with coordinate " + std::to_string(d) + " = " + std::to_string(coordinates[d]) +
-             ": it may reach beyond the tensor's end but not begin before its start";
+      return {"box reduction with coordinate " + std::to_string(d) + " = " + std::to_string(coordinates[d]) +
+              ": it may reach beyond the tensor's end but not begin before its start"};
     }
   }
   const uint32_t size = ptx::size_in_bytes(type);
   if (uint64_t(coordinates[0]) * size % 16 != 0)
-    return "box reduction whose inner coordinate is not a multiple of 16 bytes";
+    return {"box reduction whose inner coordinate is not a multiple of 16 bytes"};
   uint32_t index[5] = {}, row = 0;
   for (;;) {
     uint64_t target = map.address;
@@ -150,7 +150,7 @@ std::string reduce_box(const TensorMap& map, const GlobalMemory& memory, std::sp
       const uint64_t at = uint64_t(coordinates[0]) + i;
       if (at >= map.extents[0]) break;
       std::byte* to = memory.at(target + at * size, size);
-      if (!to) return "box reduction outside any allocation: " + memory.describe(target + at * size);
+      if (!to) return {"box reduction outside any allocation: " + memory.describe(target + at * size), true};
       uint64_t old = 0, x = 0;
       std::memcpy(&old, to, size);
       std::memcpy(

@@ -26,8 +26,8 @@ uint64_t reduced(Reduction reduction, ptx::Type type, bool by_memory, uint64_t o
 
 // As store_box (tensor_map.h), combining each element that lies in the tensor with what is there. Type::none
 // stands for the type of the map.
-std::string reduce_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
-                       std::span<const std::byte> shared, uint32_t shared_address, Reduction reduction,
-                       ptx::Type type, bool keep_subnormals);
+CopyError reduce_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
+                     std::span<const std::byte> shared, uint32_t shared_address, Reduction reduction,
+                     ptx::Type type, bool keep_subnormals);
 
 }  // namespace fa4::sim

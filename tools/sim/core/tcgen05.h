@@ -54,5 +54,6 @@ void each_chunk(const MatrixDescriptor& d, bool mn_major, uint32_t rows, F f) {
 
 void land_mma(const Event& event);
 void land_commit(const Event& event);
+void read_mma_operand(const Event& event);  // under adversarial timing, between issue and completion
 
 }  // namespace fa4::sim

@@ -11,6 +11,7 @@
 #include "mma.h"
 #include "shared_memory.h"
 #include "tcgen05.h"
+#include "visibility.h"
 
 namespace fa4::sim {
 
@@ -129,6 +130,17 @@ std::string tmem_range_problem(const Cta& cta, uint32_t column, uint32_t columns
   return {};
 }
 
+// Under adversarial timing: an operand is read somewhere between `from` and the completion of the MMA.
+void schedule_read(Event event, Event::Kind kind, uint64_t from) {
+  Cta& cta = *event.cta;
+  if (cta.mma_operands.size() <= event.slot) cta.mma_operands.resize(event.slot + 1);
+  if (!cta.mma_operands[event.slot]) cta.mma_operands[event.slot] = std::make_unique<MmaOperands>();
+  event.kind = kind;
+  event.time = moment(cta, from, event.time);
+  ++cta.in_flight;
+  cta.scheduler->schedule(event);
+}
+
 // Rows: a D address, b A descriptor (2 rows) or A address, c B descriptor; aux: instruction descriptor, then the lane
 // mask if there is one. size 1: A in TMEM. pa: enable-input-d.
 const Op* mma(Warp& w, const Op* op, Mask mask) {
@@ -197,6 +209,7 @@ const Op* mma(Warp& w, const Op* op, Mask mask) {
     if (const std::string e = decode_descriptor(work.b_descriptor, &b); !e.empty()) refuse(Fault::Kind::illegal_instruction, "B: " + e);
     if (const std::string e = operand_problem(cta, b, shape.b_mn_major, shape.n); !e.empty()) refuse(Fault::Kind::poison, "B: " + e);
     for (uint32_t c = work.d_column; c < work.d_column + shape.n; ++c) ++tmem.mma_in_flight[c];
+    publish(w, 1u << lane);  // a commit passes on what its thread did before its newest MMA
     if (cta.observer) {
       MatrixDescriptor a{};
       decode_descriptor(work.a_descriptor, &a);
@@ -208,6 +221,8 @@ const Op* mma(Warp& w, const Op* op, Mask mask) {
     cta.tensor_core_free = std::max(cta.tensor_core_free, w.time + kIssue) + busy;
     Event event;
     event.time = std::max(cta.tensor_core_free + delay(cta, work.a_in_tmem ? kLatencyTensor : kLatencyShared), cta.last_mma_done + 1);
+    // What an MMA before this one writes to tensor memory must be there; shared memory may be read at once.
+    const uint64_t first_a = work.a_in_tmem ? std::max(w.time, cta.last_mma_done) : w.time;
     cta.last_mma_done = w.last_mma_done[lane] = event.time;
     event.kind = Event::Kind::mma;
     event.cta = &cta;
@@ -215,6 +230,10 @@ const Op* mma(Warp& w, const Op* op, Mask mask) {
     event.lane = uint16_t(lane);
     event.slot = slot;
     event.op = op;
+    if (cta.random) {
+      schedule_read(event, Event::Kind::mma_read_a, first_a);
+      schedule_read(event, Event::Kind::mma_read_b, w.time);
+    }
     ++cta.in_flight;
     cta.scheduler->schedule(event);
     ++w.counters.mma;
@@ -288,42 +307,78 @@ std::string decode_descriptor(uint64_t bits, MatrixDescriptor* d) {
   return {};
 }
 
+namespace {
+
+// The operands in shared memory are what was there at issue: no copy has overwritten them, nor will one in flight.
+void check_operands(const Event& event, const MmaWork& work, const Shape& shape) {
+  const Cta& cta = *event.cta;
+  if (work.invalidations == cta.shared_invalidations) return;
+  const auto check = [&](const char* name, uint64_t descriptor, bool mn_major, uint32_t rows) {
+    MatrixDescriptor d{};
+    decode_descriptor(descriptor, &d);
+    const std::string e = operand_problem(cta, d, mn_major, rows);
+    if (!e.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, std::string(name) + " was overwritten while the MMA was in flight: " + e);
+  };
+  if (!work.a_in_tmem) check("A", work.a_descriptor, shape.a_mn_major, shape.m);
+  check("B", work.b_descriptor, shape.b_mn_major, shape.n);
+}
+
+void read_a(const Cta& cta, const MmaWork& work, const Shape& shape, uint16_t* a) {
+  if (!work.a_in_tmem) {
+    MatrixDescriptor d{};
+    decode_descriptor(work.a_descriptor, &d);
+    gather_a(cta, d, shape.a_mn_major, shape.m, a);
+    return;
+  }
+  for (uint32_t pair = 0; pair < kDepth / 2; ++pair) {
+    const uint32_t* words = cta.tmem.cells->word[work.a_column + pair];
+    for (uint32_t m = 0; m < shape.m; ++m) {
+      const uint32_t lane = shape.m == 128 ? m : m / 16 * 32 + m % 16;
+      a[2 * pair * 128 + m] = uint16_t(words[lane]);
+      a[(2 * pair + 1) * 128 + m] = uint16_t(words[lane] >> 16);
+    }
+  }
+}
+
+void read_b(const Cta& cta, const MmaWork& work, const Shape& shape, uint16_t* b) {
+  MatrixDescriptor d{};
+  decode_descriptor(work.b_descriptor, &d);
+  gather_b(cta, d, shape.b_mn_major, shape.n, b);
+}
+
+}  // namespace
+
+void read_mma_operand(const Event& event) {
+  Cta& cta = *event.cta;
+  const MmaWork& work = cta.mmas[event.slot];
+  MmaOperands& operands = *cta.mma_operands[event.slot];
+  Shape shape{};
+  decode_instruction(work.instruction, &shape);
+  check_operands(event, work, shape);
+  const AsyncView view(cta);
+  if (event.kind == Event::Kind::mma_read_a) read_a(cta, work, shape, operands.a);
+  else read_b(cta, work, shape, operands.b);
+}
+
 void land_mma(const Event& event) {
   Cta& cta = *event.cta;
   const MmaWork work = cta.mmas[event.slot];
   cta.free_mmas.push_back(event.slot);
   Shape shape{};
   decode_instruction(work.instruction, &shape);
-  alignas(64) uint16_t a[kDepth * 128], b[256 * kDepth];
+  MmaOperands now;
   TensorMemory& tmem = cta.tmem;
   const Mask used = lanes_used(shape.m);
-  const auto check = [&](const char* name, const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
-    if (work.invalidations == cta.shared_invalidations) return;  // what was there at issue still is
-    const std::string e = operand_problem(cta, d, mn_major, rows);
-    if (!e.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, std::string(name) + " was overwritten while the MMA was in flight: " + e);
-  };
-  if (work.a_in_tmem) {
-    for (uint32_t pair = 0; pair < kDepth / 2; ++pair) {
-      const uint32_t c = work.a_column + pair;
-      const uint32_t* words = tmem.cells->word[c];
-      for (uint32_t m = 0; m < shape.m; ++m) {
-        const uint32_t lane = shape.m == 128 ? m : m / 16 * 32 + m % 16;
-        a[2 * pair * 128 + m] = uint16_t(words[lane]);
-        a[(2 * pair + 1) * 128 + m] = uint16_t(words[lane] >> 16);
-      }
-      --tmem.mma_reading[c];
-    }
-  } else {
-    MatrixDescriptor d{};
-    decode_descriptor(work.a_descriptor, &d);
-    check("A", d, shape.a_mn_major, shape.m);
-    gather_a(cta, d, shape.a_mn_major, shape.m, a);
+  check_operands(event, work, shape);
+  if (!cta.random) {
+    read_a(cta, work, shape, now.a);
+    read_b(cta, work, shape, now.b);
   }
-  MatrixDescriptor d{};
-  decode_descriptor(work.b_descriptor, &d);
-  check("B", d, shape.b_mn_major, shape.n);
-  gather_b(cta, d, shape.b_mn_major, shape.n, b);
-  MmaStep step{shape.a, shape.b, shape.negate_a, shape.negate_b, work.accumulate, shape.m, shape.n, a, b, nullptr, 0};
+  if (work.a_in_tmem) {
+    for (uint32_t c = work.a_column; c < work.a_column + kDepth / 2; ++c) --tmem.mma_reading[c];
+  }
+  const MmaOperands& operands = cta.random ? *cta.mma_operands[event.slot] : now;
+  MmaStep step{shape.a, shape.b, shape.negate_a, shape.negate_b, work.accumulate, shape.m, shape.n, operands.a, operands.b, nullptr, 0};
   if (shape.m == 128) {
     step.d = reinterpret_cast<float*>(tmem.cells->word[work.d_column]);
     step.d_pitch = TensorMemory::lanes;

@@ -48,14 +48,20 @@ bool decode(const void* bytes, TensorMap* map);
 // XOR of the swizzle on an absolute shared-memory byte address.
 uint32_t swizzled(CUtensorMapSwizzle swizzle, uint32_t address);
 
+// What is wrong with a copy; no text: nothing.
+struct CopyError {
+  std::string text;
+  bool unreachable = false;  // it meets memory that is not allocated
+};
+
 // Copies one box. `shared` is the CTA's shared memory, indexed by absolute shared::cta address; the box's image starts
-// at `shared_address` and each 16-byte chunk lies where the swizzle puts it. Returns "" or what the hardware would fault
+// at `shared_address` and each 16-byte chunk lies where the swizzle puts it. Returns nothing or what the hardware would fault
 // on (unaligned inner coordinate, misaligned shared address, an element outside any allocation, a store that begins at a
 // negative coordinate), or what is not simulated (interleaved layouts, packed types).
 // The caller has checked coordinates.size() == rank.
-std::string load_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
-                     std::span<std::byte> shared, uint32_t shared_address);
-std::string store_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
-                      std::span<const std::byte> shared, uint32_t shared_address);
+CopyError load_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
+                   std::span<std::byte> shared, uint32_t shared_address);
+CopyError store_box(const TensorMap& map, const GlobalMemory& memory, std::span<const int32_t> coordinates,
+                    std::span<const std::byte> shared, uint32_t shared_address);
 
 }  // namespace fa4::sim

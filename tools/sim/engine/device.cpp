@@ -30,6 +30,7 @@ struct Device::State {
   std::function<Observer*(uint32_t)> observers;
   uint64_t adversarial_seed = 0;
   bool independent_lanes = false;
+  Model model = Model::isa;
   uint64_t launches = 0;
 };
 
@@ -117,6 +118,7 @@ void Device::launch(const Launch& launch) {
   common.sm_count = config.sm_count;
   common.adversarial_seed = state_->adversarial_seed;
   common.independent_lanes = state_->independent_lanes;
+  common.model = state_->model;
   common.serial = state_->launches++;
   common.dynamic_shared = code->dynamic_shared;
   if (common.dynamic_shared + launch.dynamic_shared_bytes > kSharedBase + kSharedLimit) {
@@ -212,6 +214,10 @@ void Device::trace_cta(int64_t cta) {
 void Device::set_observers(std::function<Observer*(uint32_t)> observers) {
   const std::lock_guard lock(state_->launch_mutex);
   state_->observers = std::move(observers);
+}
+void Device::set_model(Model model) {
+  const std::lock_guard lock(state_->launch_mutex);
+  state_->model = model;
 }
 void Device::set_adversarial(uint64_t seed, bool independent_lanes) {
   const std::lock_guard lock(state_->launch_mutex);

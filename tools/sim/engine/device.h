@@ -30,6 +30,11 @@ struct DeviceConfig {
   uint64_t memory_bytes = 64ull << 30;    // capacity of device memory (reserved, not committed)
 };
 
+// What a program may rely on. isa: the PTX ISA, and that the MMAs of a CTA execute in the order of their issue. silicon: in
+// addition what today's hardware does: a register of tcgen05.ld is delivered by scoreboard, without wait::ld; tcgen05.fence
+// orders nothing that is not ordered without it; a thread's ordinary stores are seen in their order.
+enum class Model : uint8_t { isa, silicon };
+
 class Observer;
 
 // A kernel parameter, as cuFuncGetParamInfo reports it.
@@ -96,6 +101,8 @@ class Device {
   // with i the host thread that runs it, or, where CTAs that may talk to each other run interleaved, its place among
   // them. Asked once for each i of a launch, from any host thread. Null: nobody watches.
   void set_observers(std::function<Observer*(uint32_t)> observers);
+  // From the next launch on: what the kernel may rely on.
+  void set_model(Model model);
   // From the next launch on: every delay and choice that the model leaves open is drawn from the seed. 0: nominal timing.
   // independent_lanes: nor do lanes that diverged come together again before a bar.warp.sync. The ISA leaves that open,
   // compilers do not, so that only a kernel that joins its warps itself passes.

@@ -8,6 +8,7 @@
 #include "../core/bulk.h"
 #include "../core/builder.h"
 #include "../core/tcgen05.h"
+#include "../core/visibility.h"
 
 namespace fa4::sim {
 
@@ -122,6 +123,7 @@ void Group::start(size_t slot, int64_t id) {
   cta.maps.clear();
   cta.free_mmas.clear();
   cta.free_maps.clear();
+  cta.unfenced.clear();
   const uint32_t warps = (cta.threads + kLanes - 1) / kLanes;
   cta.setmaxnreg_history.assign((warps + 3) / 4, {});
   cta.register_pool = kRegisterFile - std::min(kRegisterFile, warps * kLanes * code.launch_registers);
@@ -232,6 +234,11 @@ void Group::land(const Event& event) {
     case Event::Kind::bulk_load: land_bulk_load(event); break;
     case Event::Kind::box_store_read: land_box_store_read(event); break;
     case Event::Kind::box_store_done: land_box_store_done(event); break;
+    case Event::Kind::mma_read_a:
+    case Event::Kind::mma_read_b: read_mma_operand(event); break;
+    case Event::Kind::load_fetch: fetch_load(event); break;
+    case Event::Kind::store_fetch: fetch_store(event); break;
+    case Event::Kind::store_write: write_store(event); break;
   }
 }
 
@@ -276,8 +283,21 @@ void Group::check_nothing_in_flight(const Cta& cta) const {
   uint64_t end = 0;
   for (const Warp& w : cta.warps) end = std::max(end, w.time);
   for (const Event& event : events_) {
-    if (event.cta != &cta || event.time <= end || event.kind == Event::Kind::box_store_done) continue;
-    const char* what = event.kind == Event::Kind::mma ? "MMA" : event.kind == Event::Kind::commit ? "commit" : event.kind == Event::Kind::box_store_read ? "store, which has not read its source," : "load";
+    const char* what = "load";
+    switch (event.kind) {
+      case Event::Kind::box_store_done:
+      case Event::Kind::store_write: continue;
+      case Event::Kind::mma:
+      case Event::Kind::mma_read_a:
+      case Event::Kind::mma_read_b: what = "MMA"; break;
+      case Event::Kind::commit: what = "commit"; break;
+      case Event::Kind::box_store_read:
+      case Event::Kind::store_fetch: what = "store, which has not read its source,"; break;
+      case Event::Kind::box_load:
+      case Event::Kind::bulk_load:
+      case Event::Kind::load_fetch: break;
+    }
+    if (event.cta != &cta || event.time <= end) continue;
     fault(cta, event.warp, event.op, Fault::Kind::poison, "the CTA ended while this " + std::string(what) + " was in flight");
   }
 }
@@ -331,6 +351,7 @@ void Group::run(const std::function<int64_t()>& next_cta, const std::function<vo
       if (!events_.empty()) slice_end = std::min(slice_end, events_.front().time);
       if (best->cta->random) {
         // Warps take turns in any order and for any time: this one loses a while, and stops at an arbitrary point.
+        publish_due(*best->cta, best->time);
         if (drawn(*best->cta, 4) == 0) best->time += drawn(*best->cta, 4 * kSliceCycles);
         slice_end = std::min(slice_end, best->time + 1 + drawn(*best->cta, kSliceCycles));
       }
@@ -362,6 +383,7 @@ void Group::run(const std::function<int64_t()>& next_cta, const std::function<vo
       Cta& cta = *ctas_[i];
       const bool alive = std::any_of(cta.warps.begin(), cta.warps.end(), [](const Warp& w) { return w.alive != 0; });
       if (alive) continue;
+      if (cta.random) publish_everything(cta);
       if (cta.in_flight) {
         if (cta.observer && !cta.over) cta.observer->ended();
         cta.over = true;
