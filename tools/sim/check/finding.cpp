@@ -34,13 +34,11 @@ std::string describe(const Finding& f) {
   return text;
 }
 
-bool same_place(const Finding& a, const Finding& b) {
-  return a.kind == b.kind && a.first_op == b.first_op && a.second_op == b.second_op && a.kernel == b.kernel;
-}
-
 void merge(std::vector<Finding>& all, const std::vector<Finding>& more) {
   for (const Finding& f : more) {
-    const auto same = std::find_if(all.begin(), all.end(), [&](const Finding& g) { return same_place(f, g); });
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Finding& g) {
+      return g.kind == f.kind && g.first_op == f.first_op && g.second_op == f.second_op && g.kernel == f.kernel;
+    });
     if (same == all.end()) {
       all.push_back(f);
       continue;

@@ -39,7 +39,6 @@ struct Finding {
 std::string kind_name(FindingKind kind);
 std::string describe(const Finding& finding);  // several lines
 
-bool same_place(const Finding& a, const Finding& b);  // one and the same to merge
 // Adds findings, one for each (kernel, kind, first op, second op).
 void merge(std::vector<Finding>& all, const std::vector<Finding>& more);
 

@@ -123,7 +123,8 @@ FA4SIM_CUDART cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) {
 }
 
 FA4SIM_CUDART cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  return in_context([&] { return cuDeviceGetAttribute(value, static_cast<CUdevice_attribute>(attribute), device); });
+  return in_context(
+      [&] { return cuDeviceGetAttribute(value, static_cast<CUdevice_attribute>(attribute), device); });
 }
 
 FA4SIM_CUDART cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
@@ -141,7 +142,8 @@ FA4SIM_CUDART cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, in
       return value;
     };
     for (const IntProperty& property : int_properties) p.*property.field = get(property.attribute);
-    for (const SizeProperty& property : size_properties) p.*property.field = static_cast<size_t>(get(property.attribute));
+    for (const SizeProperty& property : size_properties)
+      p.*property.field = static_cast<size_t>(get(property.attribute));
     for (int d = 0; d < 3; ++d) {
       p.maxThreadsDim[d] = get(static_cast<CUdevice_attribute>(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + d));
       p.maxGridSize[d] = get(static_cast<CUdevice_attribute>(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + d));
@@ -154,8 +156,15 @@ FA4SIM_CUDART cudaError_t cudaDeviceSynchronize() {
   return in_context([] { return cuCtxSynchronize(); });
 }
 
+// Frees all memory and forgets a kernel's fault; loaded modules belong to no context and stay.
 FA4SIM_CUDART cudaError_t cudaDeviceReset() {
-  return in_context([] { return cuCtxSynchronize(); });
+  CUcontext current, primary;
+  if (const CUresult r = enter()) return keep(r);
+  if (const CUresult r = cuDevicePrimaryCtxReset(0)) return keep(r);
+  if (const CUresult r = cuDevicePrimaryCtxRetain(&primary, 0)) return keep(r);
+  last_error = cudaSuccess;
+  return keep(cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == primary ? CUDA_SUCCESS
+                                                                              : cuCtxSetCurrent(primary));
 }
 
 FA4SIM_CUDART cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) {
@@ -187,12 +196,14 @@ FA4SIM_CUDART const char* cudaGetErrorName(cudaError_t error) {
   for (const RuntimeError& row : runtime_errors)
     if (row.code == error) return row.name;
   const char* name;
-  return cuGetErrorName(static_cast<CUresult>(error), &name) == CUDA_SUCCESS ? name : "unrecognized error code";
+  return cuGetErrorName(static_cast<CUresult>(error), &name) == CUDA_SUCCESS ? name
+                                                                             : "unrecognized error code";
 }
 
 FA4SIM_CUDART const char* cudaGetErrorString(cudaError_t error) {
   for (const RuntimeError& row : runtime_errors)
     if (row.code == error) return row.text;
   const char* text;
-  return cuGetErrorString(static_cast<CUresult>(error), &text) == CUDA_SUCCESS ? text : "unrecognized error code";
+  return cuGetErrorString(static_cast<CUresult>(error), &text) == CUDA_SUCCESS ? text
+                                                                               : "unrecognized error code";
 }

@@ -21,12 +21,15 @@ cudaError_t of_kernel(const void* function, Body body) {
 
 }  // namespace
 
-FA4SIM_CUDART cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
+FA4SIM_CUDART cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
+                                              void** arguments) {
   if (config == nullptr) return keep(cudaErrorInvalidValue);
   return of_kernel(function, [&](CUfunction kernel) {
     CUlaunchConfig launch{};
-    launch.gridDimX = config->gridDim.x, launch.gridDimY = config->gridDim.y, launch.gridDimZ = config->gridDim.z;
-    launch.blockDimX = config->blockDim.x, launch.blockDimY = config->blockDim.y, launch.blockDimZ = config->blockDim.z;
+    launch.gridDimX = config->gridDim.x, launch.gridDimY = config->gridDim.y,
+    launch.gridDimZ = config->gridDim.z;
+    launch.blockDimX = config->blockDim.x, launch.blockDimY = config->blockDim.y,
+    launch.blockDimZ = config->blockDim.z;
     launch.sharedMemBytes = static_cast<unsigned>(config->dynamicSmemBytes);
     launch.hStream = config->stream;
     launch.attrs = reinterpret_cast<CUlaunchAttribute*>(config->attrs);
@@ -35,8 +38,8 @@ FA4SIM_CUDART cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, 
   });
 }
 
-FA4SIM_CUDART cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
-                                                      size_t shared, cudaStream_t stream) {
+FA4SIM_CUDART cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
+                                                      void** arguments, size_t shared, cudaStream_t stream) {
   return of_kernel(function, [&](CUfunction kernel) {
     return cuLaunchCooperativeKernel(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                      static_cast<unsigned>(shared), stream, arguments);
@@ -79,16 +82,15 @@ FA4SIM_CUDART cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, 
   });
 }
 
-FA4SIM_CUDART cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function,
-                                                                                 int block_size, size_t shared,
-                                                                                 unsigned flags) {
+FA4SIM_CUDART cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int* blocks, const void* function, int block_size, size_t shared, unsigned flags) {
   return of_kernel(function, [&](CUfunction kernel) {
     return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, kernel, block_size, shared, flags);
   });
 }
 
-FA4SIM_CUDART cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int block_size,
-                                                                        size_t shared) {
+FA4SIM_CUDART cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function,
+                                                                        int block_size, size_t shared) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, block_size, shared, 0);
 }
 
@@ -105,18 +107,20 @@ FA4SIM_CUDART cudaError_t cudaGetKernel(cudaKernel_t* kernel, const void* functi
   });
 }
 
-FA4SIM_CUDART cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
-                                                           unsigned long long flags,
+FA4SIM_CUDART cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function,
+                                                           unsigned version, unsigned long long flags,
                                                            cudaDriverEntryPointQueryResult* status) {
   return in_context([&] {
     CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
     const CUresult result = cuGetProcAddress(symbol, function, static_cast<int>(version), flags, &found);
-    if (result == CUDA_SUCCESS && status != nullptr) *status = static_cast<cudaDriverEntryPointQueryResult>(found);
+    if (result == CUDA_SUCCESS && status != nullptr)
+      *status = static_cast<cudaDriverEntryPointQueryResult>(found);
     return result;
   });
 }
 
-FA4SIM_CUDART cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
+FA4SIM_CUDART cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function,
+                                                  unsigned long long flags,
                                                   cudaDriverEntryPointQueryResult* status) {
   return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
 }

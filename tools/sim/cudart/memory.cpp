@@ -29,13 +29,13 @@ CUresult copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cud
   return static_cast<CUresult>(cudaErrorInvalidMemcpyDirection);
 }
 
-cudaError_t copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                      cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                      size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
   if (width > to_pitch || width > from_pitch) return keep(cudaErrorInvalidPitchValue);
   return in_context([&] {
     for (size_t row = 0; row < height; ++row)
-      if (const CUresult r = copy(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch,
-                                  width, kind, stream))
+      if (const CUresult r = copy(static_cast<char*>(to) + row * to_pitch,
+                                  static_cast<const char*>(from) + row * from_pitch, width, kind, stream))
         return r;
     return CUDA_SUCCESS;
   });
@@ -109,13 +109,14 @@ FA4SIM_CUDART cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t byt
   return in_context([&] { return copy(to, from, bytes, kind, stream); });
 }
 
-FA4SIM_CUDART cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                                       size_t height, cudaMemcpyKind kind) {
+FA4SIM_CUDART cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                       size_t width, size_t height, cudaMemcpyKind kind) {
   return copy_rows(to, to_pitch, from, from_pitch, width, height, kind, nullptr);
 }
 
-FA4SIM_CUDART cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                                            size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+FA4SIM_CUDART cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                            size_t width, size_t height, cudaMemcpyKind kind,
+                                            cudaStream_t stream) {
   return copy_rows(to, to_pitch, from, from_pitch, width, height, kind, stream);
 }
 
@@ -124,16 +125,17 @@ FA4SIM_CUDART cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
 }
 
 FA4SIM_CUDART cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t stream) {
-  return in_context([&] { return cuMemsetD8Async(address(pointer), static_cast<unsigned char>(value), bytes, stream); });
+  return in_context(
+      [&] { return cuMemsetD8Async(address(pointer), static_cast<unsigned char>(value), bytes, stream); });
 }
 
-FA4SIM_CUDART cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
-                                                  cudaMemcpyKind kind, cudaStream_t stream) {
+FA4SIM_CUDART cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes,
+                                                  size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
   return of_variable(symbol, bytes, offset, [&](void* to) { return copy(to, from, bytes, kind, stream); });
 }
 
-FA4SIM_CUDART cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset,
-                                             cudaMemcpyKind kind) {
+FA4SIM_CUDART cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes,
+                                             size_t offset, cudaMemcpyKind kind) {
   return cudaMemcpyToSymbolAsync(symbol, from, bytes, offset, kind, nullptr);
 }
 

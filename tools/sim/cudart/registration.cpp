@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nvcc's generated host code calls: fat binaries with their kernels and variables make themselves known before
-// main(), and are loaded when one of them is first used; launches of the <<<>>> form.
+// What nvcc's generated host code calls: fat binaries with their kernels and variables make themselves known
+// before main(), and are loaded when one of them is first used; launches of the <<<>>> form.
 #include <cstdio>
 #include <list>
 #include <mutex>
@@ -54,16 +54,27 @@ thread_local std::vector<Configuration> configurations;
 
 cudaError_t load(Binary* binary) {
   if (binary->library == nullptr && binary->refused == CUDA_SUCCESS)
-    binary->refused = cuLibraryLoadData(&binary->library, binary->image, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    binary->refused =
+        cuLibraryLoadData(&binary->library, binary->image, nullptr, nullptr, 0, nullptr, nullptr, 0);
   return static_cast<cudaError_t>(binary->refused);
 }
 
-cudaError_t launch(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream) {
+// The runtime has a code of its own for grids and blocks that no kernel can have.
+bool possible(dim3 grid, dim3 block) {
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  return threads >= 1 && threads <= 1024 && block.z <= 64 && grid.x >= 1 && grid.x <= 0x7fff'ffff &&
+         grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 && grid.z <= 65535;
+}
+
+cudaError_t launch(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
+                   cudaStream_t stream) {
   return in_context([&] {
     CUfunction kernel;
     if (const cudaError_t error = find_kernel(function, &kernel)) return error;
+    if (!possible(grid, block)) return cudaErrorInvalidConfiguration;
     return static_cast<cudaError_t>(cuLaunchKernel(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                                   static_cast<unsigned>(shared), stream, arguments, nullptr));
+                                                   static_cast<unsigned>(shared), stream, arguments,
+                                                   nullptr));
   });
 }
 
@@ -85,7 +96,8 @@ cudaError_t find_kernel(const void* function, CUfunction* kernel) {
   if (entry.kernel == nullptr) {
     if (const cudaError_t error = load(entry.binary)) return error;
     CUkernel handle;
-    if (const CUresult r = cuLibraryGetKernel(&handle, entry.binary->library, entry.name)) return static_cast<cudaError_t>(r);
+    if (const CUresult r = cuLibraryGetKernel(&handle, entry.binary->library, entry.name))
+      return static_cast<cudaError_t>(r);
     if (const CUresult r = cuKernelGetFunction(&entry.kernel, handle)) return static_cast<cudaError_t>(r);
   }
   *kernel = entry.kernel;
@@ -100,7 +112,8 @@ cudaError_t find_variable(const void* symbol, CUdeviceptr* address, size_t* byte
   Variable& variable = found->second;
   if (variable.address == 0) {
     if (const cudaError_t error = load(variable.binary)) return error;
-    if (const CUresult r = cuLibraryGetGlobal(&variable.address, &variable.bytes, variable.binary->library, variable.name))
+    if (const CUresult r =
+            cuLibraryGetGlobal(&variable.address, &variable.bytes, variable.binary->library, variable.name))
       return static_cast<cudaError_t>(r);
   }
   *address = variable.address;
@@ -125,14 +138,15 @@ FA4SIM_CUDART char __cudaInitModule(void**) {
   return 1;
 }
 
-FA4SIM_CUDART void __cudaRegisterFunction(void** binary, const char* host_function, char*, const char* name, int, uint3*,
-                                          uint3*, dim3*, dim3*, int*) {
+FA4SIM_CUDART void __cudaRegisterFunction(void** binary, const char* host_function, char*, const char* name,
+                                          int, uint3*, uint3*, dim3*, dim3*, int*) {
   Registry& all = registry();
   std::lock_guard guard(all.lock);
   all.kernels[host_function] = Entry{reinterpret_cast<Binary*>(binary), name};
 }
 
-FA4SIM_CUDART void __cudaRegisterVar(void** binary, char* host_variable, char*, const char* name, int, size_t, int, int) {
+FA4SIM_CUDART void __cudaRegisterVar(void** binary, char* host_variable, char*, const char* name, int, size_t,
+                                     int, int) {
   Registry& all = registry();
   std::lock_guard guard(all.lock);
   all.variables[host_variable] = Variable{reinterpret_cast<Binary*>(binary), name};
@@ -142,7 +156,8 @@ FA4SIM_CUDART void __cudaRegisterManagedVar(void**, void**, char*, const char* n
   say("managed variables are not simulated; uses of this one will fail", name);
 }
 
-FA4SIM_CUDART unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, CUstream_st* stream) {
+FA4SIM_CUDART unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
+                                                   CUstream_st* stream) {
   configurations.push_back({grid, block, shared, stream});
   return 0;
 }
@@ -158,18 +173,19 @@ FA4SIM_CUDART cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, si
   return cudaSuccess;
 }
 
-// Asked once for each kernel, and its answer's error is lost: the module is loaded by the launch, which can report.
+// Asked once for each kernel, and its answer's error is lost: the module is loaded by the launch, which can
+// report.
 FA4SIM_CUDART cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
   *kernel = static_cast<cudaKernel_t>(const_cast<void*>(function));
   return cudaSuccess;
 }
 
-FA4SIM_CUDART cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
-                                             cudaStream_t stream) {
+FA4SIM_CUDART cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
+                                             size_t shared, cudaStream_t stream) {
   return launch(kernel, grid, block, arguments, shared, stream);
 }
 
-FA4SIM_CUDART cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
-                                           cudaStream_t stream) {
+FA4SIM_CUDART cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                                           size_t shared, cudaStream_t stream) {
   return launch(function, grid, block, arguments, shared, stream);
 }

@@ -33,7 +33,8 @@ FA4SIM_CUDART cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e
 }
 
 FA4SIM_CUDART cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  return in_context([&] { return cuStreamIsCapturing(stream, reinterpret_cast<CUstreamCaptureStatus*>(status)); });
+  return in_context(
+      [&] { return cuStreamIsCapturing(stream, reinterpret_cast<CUstreamCaptureStatus*>(status)); });
 }
 
 FA4SIM_CUDART cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 namespace fa4::sim::driver {
 
@@ -18,10 +19,13 @@ CUresult read_environment(const char* name, uint64_t most, uint64_t* value) {
   char* end;
   errno = 0;
   const unsigned long long number = std::strtoull(given, &end, 10);
-  if (*given < '0' || *given > '9' || *end != '\0' || errno != 0 || number > most)
-    return fail(CUDA_ERROR_INVALID_VALUE, std::string("environment variable ") + name + " is '" + given +
-                                              "': a decimal number from 0 to " + std::to_string(most) +
-                                              " is expected");
+  if (*given < '0' || *given > '9' || *end != '\0' || errno != 0 || number > most) {
+    // Who sets it reads stderr; the program knows nothing of it.
+    const std::string sentence = std::string("environment variable ") + name + " is '" + given +
+                                 "': a decimal number from 0 to " + std::to_string(most) + " is expected";
+    std::fprintf(stderr, "fa4sim: %s\n", sentence.c_str());
+    return fail(CUDA_ERROR_INVALID_VALUE, sentence);
+  }
   *value = number;
   return CUDA_SUCCESS;
 }
@@ -30,6 +34,7 @@ CUresult read_environment(const char* name, uint64_t most, uint64_t* value) {
 struct Watch {
   std::atomic<bool> on{false};
   uint64_t launches = 0, faults = 0, errors = 0, warnings = 0;
+  std::set<std::string> told;  // kinds and places
 };
 Watch& watch() {
   static Watch* const instance = new Watch;
@@ -44,10 +49,25 @@ void tell_sum() {
                number(w.launches), number(w.errors), number(w.warnings), number(w.faults));
 }
 
+// Where the access of a finding stands in the source: all unrolled copies of it, and what warps did it, are
+// one.
+std::string source_of(const std::string& access) {
+  const size_t begin = std::min(access.find(" at "), access.size());
+  return access.substr(begin, access.find(", PTX line", begin) - begin);
+}
+
+// Kernels of template libraries have names of kilobytes.
+std::string shortened(const std::string& name) {
+  return name.size() <= 64 ? name : name.substr(0, 61) + "...";
+}
+
 void tell(const Finding& finding) {
   Watch& w = watch();
+  const std::string key =
+      kind_name(finding.kind) + finding.kernel + source_of(finding.first) + source_of(finding.second);
+  if (!w.told.insert(key).second) return;
   ++(finding.warning ? w.warnings : w.errors);
-  std::fprintf(stderr, "fa4sim: kernel %s: %s", finding.kernel.c_str(), describe(finding).c_str());
+  std::fprintf(stderr, "fa4sim: kernel %s: %s", shortened(finding.kernel).c_str(), describe(finding).c_str());
 }
 
 }  // namespace
@@ -90,10 +110,7 @@ void gather_findings(State& s) {
   const std::vector<Finding> fresh = s.collector->take();
   s.used_mma_axiom |= s.collector->used_mma_axiom();
   if (watch().on)
-    for (const Finding& finding : fresh)
-      if (std::none_of(s.findings.begin(), s.findings.end(),
-                       [&](const Finding& known) { return same_place(known, finding); }))
-        tell(finding);
+    for (const Finding& finding : fresh) tell(finding);
   merge(s.findings, fresh);
 }
 

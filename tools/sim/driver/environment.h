@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What environment variables ask of the simulated GPU, for programs that do not know fa4sim.h, and what it then says on
-// stderr: failed calls, findings of the checker after each launch, and their sum when the program ends.
+// What environment variables ask of the simulated GPU, for programs that do not know fa4sim.h, and what it
+// then says on stderr: failed calls, findings of the checker after each launch, and their sum when the
+// program ends.
 #pragma once
 
 #include <string>
@@ -18,7 +19,8 @@ CUresult watch_from_environment(State& s);
 // From the next launch on, or from the next on no more. state().device_lock is held.
 void set_checking(State& s, bool on);
 
-// Moves what the checkers have found into State::findings; with FA4SIM_CHECK, tells what is new. device_lock is held.
+// Moves what the checkers have found into State::findings; with FA4SIM_CHECK, tells what is new. device_lock
+// is held.
 void gather_findings(State& s);
 
 // With FA4SIM_CHECK: counts a launch that has ended, with the report of its fault or "", and tells.

@@ -23,6 +23,8 @@ CUresult code_of(Fault::Kind kind) {
     case Fault::Kind::poison:
     case Fault::Kind::trap:
       return CUDA_ERROR_LAUNCH_FAILED;
+    case Fault::Kind::assertion:
+      return CUDA_ERROR_ASSERT;
     case Fault::Kind::deadlock:
     case Fault::Kind::budget:
       return CUDA_ERROR_LAUNCH_TIMEOUT;
