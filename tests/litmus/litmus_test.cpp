@@ -27,6 +27,8 @@ std::string fault_name(Fault::Kind kind) {
       return "misaligned address";
     case Fault::Kind::trap:
       return "trap";
+    case Fault::Kind::assertion:
+      return "assertion";
     case Fault::Kind::poison:
       return "poison";
     case Fault::Kind::deadlock:

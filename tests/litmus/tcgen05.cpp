@@ -98,6 +98,11 @@ std::vector<Litmus> tcgen05_litmus() {
       {"st to ld: no wait::st", tile_setup() + kStoreD + kLoadD + kWaitLoad + kWaitStore + kFree, "poison"},
       {"ld to registers: before wait::ld",
        tile_setup() + kStoreD + kWaitStore + kLoadD + keep("%v1") + kWaitLoad + kFree, "poison"},
+      {"ld: all lanes of a partition, of an accumulator of 64 rows",
+       tile_setup() +
+           line("mov.u32 %r3, " + std::to_string(instruction_descriptor(false, false, false, 64, 16))) +
+           load_operands() + mma() + finish_mma() + kAfter + kLoadD + kWaitLoad + kFree,
+       "clean"},
       {"ld: what nobody has written", tile_setup() + kLoadD + kWaitLoad + kFree, "poison"},
 
       {"mma after mma: the same accumulator",

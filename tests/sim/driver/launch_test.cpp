@@ -105,7 +105,8 @@ TEST_CASE("function attributes and occupancy") {
   FAILS(CUDA_ERROR_INVALID_VALUE, cuFuncSetAttribute, scale, dynamic, -1);
   FAILS(CUDA_ERROR_INVALID_VALUE, cuFuncSetAttribute, scale, CU_FUNC_ATTRIBUTE_NUM_REGS, 32);
   FAILS(CUDA_ERROR_NOT_SUPPORTED, cuFuncSetAttribute, scale,
-        CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+        CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2);
+  SUCCEEDS(cuFuncSetAttribute, scale, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
   int value;
   FAILS(CUDA_ERROR_INVALID_VALUE, cuFuncGetAttribute, &value, CU_FUNC_ATTRIBUTE_MAX, scale);
 

@@ -70,7 +70,7 @@ namespace {
 const std::unordered_map<std::string_view, Family>& families() {
   static const auto table = [] {
     std::unordered_map<std::string_view, Family> t;
-    for (auto rows : {integer_rows, bit_rows, half_rows, float_rows, approx_rows, memory_rows, control_rows, mbarrier_rows, bulk_rows, tcgen05_rows}) {
+    for (auto rows : {integer_rows, bit_rows, half_rows, float_rows, approx_rows, memory_rows, control_rows, mbarrier_rows, bulk_rows, tcgen05_rows, system_call_rows}) {
       for (const FamilyRow& row : rows()) t.emplace(row.opcode, row.build);
     }
     return t;

@@ -182,5 +182,6 @@ std::vector<FamilyRow> control_rows();    // bra, exit, barriers of threads, war
 std::vector<FamilyRow> mbarrier_rows();   // mbarrier.*, fence.*
 std::vector<FamilyRow> bulk_rows();       // cp.async.bulk*, prefetch.tensormap
 std::vector<FamilyRow> tcgen05_rows();    // tcgen05.*
+std::vector<FamilyRow> system_call_rows();  // calls of vprintf and __assertfail
 
 }  // namespace fa4::sim

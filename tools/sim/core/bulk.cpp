@@ -548,6 +548,7 @@ void build_cp(Builder& b, Modifiers& m) {
   if (reduce) b.refuse("a reduction between shared memories is not supported");
   if (at("shared::cluster") < at("shared::cta") && at("shared::cta") < std::ptrdiff_t(parts.size())) b.refuse("a copy between shared memories is not supported");
   if (!m.take("mbarrier::complete_tx::bytes")) b.refuse("a bulk load completes by .mbarrier::complete_tx::bytes");
+  if (tensor) m.take("cta_group::1");  // the signalled barrier is in the CTA of the destination, as without it
   const Virtual shared = b.address_value(b.operand(0));
   const Virtual source = b.address_value(b.operand(1));
   const size_t barrier_at = tensor ? 2 : 3;

@@ -101,7 +101,7 @@ class Expansion {
       if (!m.identity && i.guard >= 0) i.guard += m.registers;
       for (Operand& o : i.operands) o = moved(std::move(o), m);
       if (is_call(i)) {
-        call(i);
+        call(std::move(i));
       } else if (end >= 0 && i.parts[0] == "ret") {
         put(branch_to(end, i, i.guard, i.guard_negated));
       } else {
@@ -110,7 +110,7 @@ class Expansion {
     }
   }
 
-  void call(const Instruction& i) {
+  void call(Instruction i) {
     std::vector<Operand> returns, arguments;
     const Operand* name = nullptr;
     for (const Operand& o : i.operands) {
@@ -127,6 +127,7 @@ class Expansion {
     for (const Function& f : module_.functions) {
       if (f.name == callee_name) callee = &f;
     }
+    if ((!callee || !callee->has_body) && is_system_call(callee_name, returns.size(), arguments.size())) return put(std::move(i));
     if (!callee || !callee->has_body) refuse(i, "the function '" + callee_name + "' has no body here");
     if (std::find(stack_.begin(), stack_.end(), callee) != stack_.end())
       refuse(i, "the function '" + callee_name + "' calls itself, which is not supported");

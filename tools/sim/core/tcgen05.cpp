@@ -151,6 +151,10 @@ void count(Warp& w, const Window& v, uint32_t kind, uint32_t registers) {
   w.cta->trace(e);
 }
 
+// The lanes of its partition that the accumulator of an MMA with M = 64 has. A load of all 32 lanes is a usual way to
+// read it: the values of the others, which nobody has written, are unspecified (here a NaN), and to be thrown away.
+constexpr Mask kLanesOfM64 = 0xFFFF;
+
 }  // namespace
 
 const Op* tmem_load(Warp& w, const Op* op, Mask mask) {
@@ -160,7 +164,10 @@ const Op* tmem_load(Warp& w, const Op* op, Mask mask) {
   const Mask lanes = shape == TmemShape::s32x32b ? kAllLanes : 0xFFFFu << v.lane;
   for (uint32_t c = v.column; c < v.column + v.columns; ++c) {
     if (tmem.store_in_flight[c][v.partition]) fault(w, op, Fault::Kind::poison, tmem_name(*w.cta, c) + " has a tcgen05.st that no wait::st has completed");
-    if ((tmem.valid[c][v.partition] & lanes) != lanes) fault(w, op, Fault::Kind::poison, tmem_name(*w.cta, c) + " is read but has not been written");
+    Mask& written = tmem.valid[c][v.partition];
+    if ((written & lanes) == lanes) continue;
+    if (written != kLanesOfM64) fault(w, op, Fault::Kind::poison, tmem_name(*w.cta, c) + " is read but has not been written");
+    std::memset(tmem.cells->word[c] + 32 * v.partition + 16, 0xFF, 64);
   }
   const uint16_t* rows = w.code->aux.data() + op->aux;
   const uint32_t base = 32 * v.partition + v.lane;

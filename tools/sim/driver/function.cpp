@@ -91,11 +91,13 @@ CUresult set_attribute(CUfunction handle, CUfunction_attribute attribute, int va
                       "the carveout is a percentage or -1, not " + std::to_string(value));
         function.carveout = value;
         return CUDA_SUCCESS;
+      case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:  // a permission
+        if (value == 0 || value == 1) return CUDA_SUCCESS;
+        return fail(CUDA_ERROR_INVALID_VALUE, "a permission is 0 or 1, not " + std::to_string(value));
       case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
       case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
       case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
       case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-      case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
       case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
         return fail(CUDA_ERROR_NOT_SUPPORTED, "clusters of more than one block are not simulated");
       default:

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuInit, versions, and the one device with its attributes.
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
+#include "environment.h"
 #include "state.h"
 
 using namespace fa4::sim;
@@ -13,32 +12,6 @@ using namespace fa4::sim::driver;
 namespace {
 
 constexpr char device_name[] = "fa4 simulated GPU (sm_100)";
-
-// Reads a decimal environment variable into *value; absent or empty leaves it.
-CUresult read_environment(const char* name, uint64_t most, uint64_t* value) {
-  const char* given = std::getenv(name);
-  if (given == nullptr || *given == '\0') return CUDA_SUCCESS;
-  char* end;
-  errno = 0;
-  const unsigned long long number = std::strtoull(given, &end, 10);
-  if (*given < '0' || *given > '9' || *end != '\0' || errno != 0 || number > most)
-    return fail(CUDA_ERROR_INVALID_VALUE, std::string("environment variable ") + name + " is '" + given +
-                                              "': a decimal number from 0 to " + std::to_string(most) +
-                                              " is expected");
-  *value = number;
-  return CUDA_SUCCESS;
-}
-
-CUresult configure_from_environment(DeviceConfig* config) {
-  uint64_t sms = 0, threads = 0, budget = 0;
-  if (CUresult r = read_environment("FA4SIM_SMS", 65535, &sms)) return r;
-  if (CUresult r = read_environment("FA4SIM_HOST_THREADS", 1024, &threads)) return r;
-  if (CUresult r = read_environment("FA4SIM_BUDGET", UINT64_MAX, &budget)) return r;
-  config->sm_count = sms == 0 ? default_sm_count : static_cast<uint32_t>(sms);
-  config->host_threads = static_cast<uint32_t>(threads);
-  config->instruction_budget = budget;
-  return CUDA_SUCCESS;
-}
 
 // Attributes that are not zero. What is zero is not there: textures, managed memory, pools, clusters,
 // cooperative launches, mapped host memory.
@@ -170,6 +143,10 @@ FA4SIM_EXPORT CUresult CUDAAPI cuInit(unsigned int flags) {
       s.device = std::make_unique<Device>(s.config);
     } catch (const std::exception& error) {
       return fail(CUDA_ERROR_OUT_OF_MEMORY, error.what());
+    }
+    if (CUresult r = watch_from_environment(s)) {
+      s.device = nullptr;
+      return r;
     }
     s.device->set_progress(s.progress);
     s.device->trace_cta(s.traced_cta);

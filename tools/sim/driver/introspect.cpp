@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "environment.h"
 #include "state.h"
 
 using namespace fa4::sim;
@@ -42,13 +43,6 @@ template <typename T>
 uint64_t hand_out(const std::vector<T>& items, T* to, uint64_t capacity) {
   if (to != nullptr) std::copy_n(items.begin(), std::min<uint64_t>(items.size(), capacity), to);
   return items.size();
-}
-
-// What the checkers have found since, in front of nothing that was gathered before. device_lock is held.
-void gather_findings(State& s) {
-  if (!s.collector) return;
-  merge(s.findings, s.collector->take());
-  s.used_mma_axiom |= s.collector->used_mma_axiom();
 }
 
 template <size_t size>
@@ -165,14 +159,11 @@ void fa4sim_set_progress(void (*progress)(void* user, uint64_t done, uint64_t to
 
 int fa4sim_check(int on) {
   return api([&]() -> CUresult {
-    return static_cast<CUresult>(of_device([&](Device& device) {
+    return static_cast<CUresult>(of_device([&](Device&) {
       State& s = state();
       gather_findings(s);
       s.used_mma_axiom = false;
-      s.collector = on ? std::make_unique<Collector>() : nullptr;
-      Collector* collector = s.collector.get();
-      if (collector) device.set_observers([=](uint32_t thread) { return collector->observer(thread); });
-      else device.set_observers(nullptr);
+      set_checking(s, on != 0);
     }));
   });
 }

@@ -4,6 +4,7 @@
 // answers with the fault.
 #include <cstring>
 
+#include "environment.h"
 #include "state.h"
 
 using namespace fa4::sim;
@@ -22,6 +23,8 @@ CUresult code_of(Fault::Kind kind) {
     case Fault::Kind::poison:
     case Fault::Kind::trap:
       return CUDA_ERROR_LAUNCH_FAILED;
+    case Fault::Kind::assertion:
+      return CUDA_ERROR_ASSERT;
     case Fault::Kind::deadlock:
     case Fault::Kind::budget:
       return CUDA_ERROR_LAUNCH_TIMEOUT;
@@ -128,6 +131,7 @@ CUresult run(const Function& function, CUcontext current, const Launch& launch) 
   try {
     std::lock_guard guard(s.device_lock);
     s.device->launch(launch);
+    tell_launch(s, "");
     return CUDA_SUCCESS;
   } catch (const Fault& fault) {
     code = code_of(fault.kind);
@@ -139,8 +143,12 @@ CUresult run(const Function& function, CUcontext current, const Launch& launch) 
     code = CUDA_ERROR_LAUNCH_FAILED;
     report = error.what();
   }
-  fail(code, "kernel " + function.entry->name + ", grid " + triple(launch.grid) + ", block " +
-                 triple(launch.block) + ": " + report);
+  report = "kernel " + function.entry->name + ", grid " + triple(launch.grid) + ", block " + triple(launch.block) + ": " + report;
+  fail(code, report);
+  {
+    std::lock_guard guard(s.device_lock);
+    tell_launch(s, report);
+  }
   if (code == CUDA_ERROR_INVALID_VALUE) return code;  // refused before it began
   std::lock_guard guard(s.lock);
   if (const auto context = s.contexts.find(current)) context->fault = code;

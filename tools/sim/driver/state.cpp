@@ -10,6 +10,7 @@ namespace fa4::sim::driver {
 namespace {
 
 std::mutex error_lock;
+bool logged = false;  // guarded by error_lock
 std::string& error_text() {
   static std::string text;
   return text;
@@ -35,8 +36,14 @@ std::vector<CUcontext>& context_stack() {
 
 CUresult fail(CUresult code, std::string sentence) {
   std::lock_guard guard(error_lock);
+  if (logged) fprintf(stderr, "fa4sim: error %d: %s\n", static_cast<int>(code), sentence.c_str());
   error_text() = std::move(sentence);
   return code;
+}
+
+void log_failures(bool on) {
+  std::lock_guard guard(error_lock);
+  logged = on;
 }
 
 std::string last_error() {

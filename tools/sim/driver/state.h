@@ -156,6 +156,7 @@ std::vector<CUcontext>& context_stack();  // of the calling thread; the back is 
 // Keeps the sentence for fa4sim_last_error() and returns the code.
 CUresult fail(CUresult code, std::string sentence);
 std::string last_error();
+void log_failures(bool on);  // every sentence also goes to stderr
 
 // Frees what belongs to the context. Called without either lock.
 void destroy_contents(CUcontext context);

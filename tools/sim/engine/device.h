@@ -18,7 +18,7 @@ namespace fa4::sim {
 
 // The kernel did something that the hardware would fault on or that no valid program may do. what() is the report.
 struct Fault : std::runtime_error {
-  enum class Kind { illegal_instruction, illegal_address, misaligned_address, poison, deadlock, budget, bad_launch, trap };
+  enum class Kind { illegal_instruction, illegal_address, misaligned_address, poison, deadlock, budget, bad_launch, trap, assertion };
   Fault(Kind k, const std::string& report) : std::runtime_error(report), kind(k) {}
   Kind kind;
 };

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program of the CUDA runtime on the simulated GPU: cudart_test.py PROGRAM FOLDER, where the folder holds the
+stand-ins for libcudart.so.13 and libcuda.so.1. What the program itself can see it checks itself."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+PROGRAM, FOLDER = sys.argv[1:3]
+
+
+def run(what, expect=0, **environment):
+    """Runs the program and returns what it wrote."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("FA4SIM_")}
+    result = subprocess.run([PROGRAM, what], capture_output=True, text=True, timeout=120,
+                            env={**clean, "LD_LIBRARY_PATH": FOLDER, **environment})
+    if result.returncode != expect:
+        raise AssertionError(f"{what}: exit code {result.returncode}, {expect} expected:\n{result.stdout}{result.stderr}")
+    return result.stdout + result.stderr
+
+
+class Runtime(unittest.TestCase):
+    def test_everything(self):
+        self.assertEqual(run("all"), "")
+
+    def test_adversarial_timing(self):
+        for seed in range(1, 5):
+            run("all", FA4SIM_SEED=str(seed))
+
+    def test_number_of_sms(self):
+        run("all", FA4SIM_SMS="1")
+
+    def test_log(self):
+        self.assertIn("fa4sim: error 700: kernel", run("all", FA4SIM_LOG="1"))
+
+    def test_checker_says_what_it_found(self):
+        said = run("race", FA4SIM_CHECK="1")
+        self.assertEqual(said.count("error: race on"), 1, said)  # one finding, though two launches had it
+        self.assertIn("kernel _Z6racingPi", said)
+        self.assertIn("program.cu:", said)
+        self.assertTrue(said.endswith("fa4sim: 2 launches checked: 1 errors, 0 warnings, 0 faults\n"), said)
+
+    def test_checker_is_silent_on_what_is_right(self):
+        said = run("all", FA4SIM_CHECK="1")
+        self.assertIn("0 errors, 0 warnings, 1 faults", said)
+        self.assertIn("_Z5strayPi", said)
+
+    def test_print(self):
+        self.assertEqual(run("print"), "thread: 33 of 64,  1.50%, 1099511627776, q, ff, 7   |\n")
+
+    def test_assert(self):
+        self.assertRegex(run("assert", FA4SIM_LOG="1"), "error 710: .*\n.*\n.*assertion `n == 1' failed, .*program.cu:[0-9]+")
+
+    def test_checker_is_off_otherwise(self):
+        self.assertEqual(run("race"), "")
+
+    def test_a_variable_that_makes_no_sense(self):
+        self.assertIn("FA4SIM_CHECK is 'yes'", run("race", expect=2, FA4SIM_CHECK="yes"))
+
+
+unittest.main(argv=sys.argv[:1])
