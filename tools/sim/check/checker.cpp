@@ -50,6 +50,7 @@ void Checker::begin(const Cta& cta) {
   mmas_ = 0;
   mma_issue_.assign(1, 0);
   newest_mma_.assign(lanes_, 0);
+  newest_wgmma_.assign(cta.warps.size(), {});
   streams_.clear();
   snapshots_.clear();
   causes_.clear();
@@ -100,6 +101,11 @@ void Checker::ended() {
   const std::string ended = "the CTA ended and nobody has waited for it";
   if (known[kMmaStream] < mmas_) {
     unobserved(newest_mma_access_, ended, "tcgen05.commit to an mbarrier | wait for that phase before the CTA ends");
+  }
+  for (const Access& newest : newest_wgmma_) {
+    if (newest.agent == Agent::wgmma && known[newest.index] < newest.time) {
+      unobserved(newest, ended, "wgmma.commit_group, wgmma.wait_group 0 before the CTA ends");
+    }
   }
   for (const Barrier& b : barriers_) {
     if (b.newest_copy.agent != Agent::nobody && known[b.component] < b.newest_copy.time) {
@@ -209,6 +215,7 @@ bool Checker::knows(const std::vector<Time>& clock, const Actor& who, const Acce
       return true;
     }
     case Agent::mma: return clock[kMmaStream] >= a.time;
+    case Agent::wgmma: return clock[a.index] >= a.time;
     case Agent::copy_in:
     case Agent::copy_out: return a.time != kPending && clock[a.index] >= a.time;
   }
@@ -593,6 +600,28 @@ void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess&
   Time& own = mma_clock_.plain[kFirstLane + who.lane];
   own = std::max(own, who.warp->now);
   ++who.warp->now;
+}
+
+// A warp's part of a wgmma.mma_async is taken to read all of A and B: nothing says which warp reads what of A.
+void Checker::wgmma_issued(const Warp& w, const Op* op, const WgmmaAccess& wgmma) {
+  const Actor who = actor(w, 0);
+  const Access access{Agent::wgmma, 0, uint16_t(kFirstWgmma + w.index), Time(wgmma.number), op_index(op), w.index};
+  newest_wgmma_[w.index] = access;
+  const auto read_operand = [&](const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
+    each_chunk(d, mn_major, rows, [&](uint32_t, uint32_t, uint32_t address) {
+      shared_cells(who, access, address, 16, false, Sense::async);
+    });
+  };
+  if (wgmma.a) read_operand(*wgmma.a, wgmma.a_mn_major, 64);
+  read_operand(*wgmma.b, wgmma.b_mn_major, wgmma.n);
+  ++who.warp->now;
+}
+
+void Checker::wgmma_waited(const Warp& w, uint64_t number) {
+  each_group(warps_[w.index], w.alive, [&](Group& g) {
+    Time& known = g.clock.plain[kFirstWgmma + w.index];
+    known = std::max(known, Time(number));
+  });
 }
 
 uint32_t Checker::commit_issued(const Warp& w, const Event& event) {

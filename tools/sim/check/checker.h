@@ -62,23 +62,25 @@ class Checker final : public Observer {
   void copy_out_issued(const Warp& w, const Event& event) override;
   void copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pending_group, bool read_only) override;
   void mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess& access) override;
+  void wgmma_issued(const Warp& w, const Op* op, const WgmmaAccess& access) override;
+  void wgmma_waited(const Warp& w, uint64_t number) override;
   uint32_t commit_issued(const Warp& w, const Event& event) override;
   void commit_landed(const Event& event) override;
 
  private:
   // Who accessed: a lane; a warp as a whole (tcgen05.ld and st, or alloc and dealloc, which are synchronous); the tensor
-  // core; a copy into or out of shared memory.
-  enum class Agent : uint8_t { nobody, lane, warp, owner, mma, copy_in, copy_out };
+  // core for tcgen05.mma, or for a warp's wgmma.mma_async; a copy into or out of shared memory.
+  enum class Agent : uint8_t { nobody, lane, warp, owner, mma, wgmma, copy_in, copy_out };
   // Of tcgen05 operations: nothing but the order of threads counts; order by tcgen05 fences counts as well; that order is
   // asked for, and order of threads without it is a warning.
   enum class Tensor : uint8_t { no, either, fenced };
   struct Access {
     Agent agent = Agent::nobody;
     uint8_t order = 0;   // lane: MemoryOrder
-    uint16_t index = 0;  // lane of the CTA (mma: that issued it), warp, barrier's or store stream's component
+    uint16_t index = 0;  // lane of the CTA (mma: that issued it), warp, barrier's, store or wgmma stream's component
     Time time = 0;
     uint32_t op = 0;
-    uint32_t lanes = 0;  // warp: its lanes; mma: the accumulator; copies: the warp that issued them
+    uint32_t lanes = 0;  // warp: its lanes; mma: the accumulator; copies, wgmma: the warp that issued them
   };
   using Readers = std::unordered_map<uint64_t, std::vector<Access>>;
   struct Cell {  // of shared or tensor memory
@@ -228,6 +230,7 @@ class Checker final : public Observer {
   Clock mma_clock_;
   Time mmas_ = 0;
   Access newest_mma_access_;
+  std::vector<Access> newest_wgmma_;  // [warp]
   std::vector<Time> newest_mma_;  // [lane of the CTA]
   std::vector<Time> mma_issue_;   // [MMA]: the issuing lane's time
   std::unordered_map<uint64_t, Clock> locations_;       // what a reader of an atomic location comes to know
