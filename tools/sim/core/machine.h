@@ -201,6 +201,7 @@ struct WgmmaWork {
   bool done;                // the registers hold the result
   bool landed;              // it is complete
   Row a[4];                 // A in registers, as they were at issue
+  std::vector<std::byte> operands;  // under adversarial timing: A and B as they were read
 };
 // The wgmma.mma_async instructions of a warpgroup, for the warps that have yet to execute them.
 struct WgmmaIssue {

@@ -15,7 +15,8 @@ void require_whole_warp(Warp& warp, const Op* op, Mask mask);
 uint32_t uniform(Warp& warp, const Op* op, uint16_t row, Mask mask, const char* what);
 
 // The bytes that a thread's access touches, checked, marked as written, and told to the observer. Op::space
-// is the state space of the address.
-std::byte* locate(Warp& warp, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write);
+// is the state space of the address. `held`: the store will come later (visibility.h).
+std::byte* locate(Warp& warp, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write,
+                  bool held = false);
 
 }  // namespace fa4::sim

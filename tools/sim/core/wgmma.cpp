@@ -12,6 +12,7 @@
 #include "mma.h"
 #include "shared_memory.h"
 #include "tcgen05.h"
+#include "visibility.h"
 #include "warp_wide.h"
 
 namespace fa4::sim {
@@ -152,7 +153,7 @@ const Op* wgmma_mma_async(Warp& w, const Op* op, Mask mask) {
 
   const uint32_t slot = take_slot(cta);
   WgmmaWork& work = cta.wgmmas[slot];
-  work = {op, a_bits, b_bits, cta.shared_invalidations, w.wgmma.issued, w.wgmma.open, uint16_t(w.index), scale != 0, false, false, {}};
+  work = {op, a_bits, b_bits, cta.shared_invalidations, w.wgmma.issued, w.wgmma.open, uint16_t(w.index), scale != 0, false, false, {}, {}};
   if (a_in_registers) {
     for (uint32_t r = 0; r < kARegisterCount; ++r) work.a[r] = w.rows[rows[d_registers(op) + r]];
   }
@@ -169,6 +170,13 @@ const Op* wgmma_mma_async(Warp& w, const Op* op, Mask mask) {
   event.warp = uint16_t(w.index);
   event.slot = slot;
   event.op = op;
+  if (cta.random) {
+    Event read = event;
+    read.kind = Event::Kind::wgmma_read;
+    read.time = moment(cta, w.time, event.time);
+    ++cta.in_flight;
+    cta.scheduler->schedule(read);
+  }
   ++cta.in_flight;
   cta.scheduler->schedule(event);
   ++w.counters.mma;
@@ -209,6 +217,23 @@ void read_b(const Cta& cta, const WgmmaWork& work, const MatrixDescriptor& d, ui
   });
 }
 
+constexpr uint32_t kPitch = 128;                  // columns of B that are worked on at a time
+constexpr uint32_t kABytes = kRows * 32, kBBytes = kPitch * 32;
+
+// The operands as they are now: A, then B in parts of kPitch columns; those that there are not are zero.
+void read_operands(const Cta& cta, const WgmmaWork& work, std::byte* to) {
+  MatrixDescriptor a{}, b{};
+  decode(work.a_descriptor, &a);
+  decode(work.b_descriptor, &b);
+  read_a(cta, work, a, to);
+  for (uint32_t first = 0; first < columns_of(work.op); first += kPitch) {
+    std::byte* const part = to + kABytes + first / kPitch * kBBytes;
+    const uint32_t columns = std::min(kPitch, columns_of(work.op) - first);
+    if (columns < kPitch) std::memset(part, 0, kBBytes);
+    read_b(cta, work, from(b, work.op->size & kTransposeB, first), columns, part);
+  }
+}
+
 // Calls f(register of D, lane, row, column) for the first or only value of every accumulator register. Lane l holds rows
 // l / 4 and l / 4 + 8; of eight columns, two.
 template <class F>
@@ -230,10 +255,10 @@ void complete(Cta& cta, WgmmaWork& work) {
   Warp& w = cta.warps[work.warp];
   const Op* op = work.op;
   const Form& form = kForms[op->mode];
-  MatrixDescriptor a{}, b{};
-  decode(work.a_descriptor, &a);
-  decode(work.b_descriptor, &b);
   if (work.invalidations != cta.shared_invalidations) {
+    MatrixDescriptor a{}, b{};
+    decode(work.a_descriptor, &a);
+    decode(work.b_descriptor, &b);
     const auto check = [&](const char* name, const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
       const std::string e = operand_problem(cta, d, mn_major, rows);
       if (!e.empty()) fault(cta, work.warp, op, Fault::Kind::poison, std::string(name) + " was overwritten while the wgmma.mma_async was in flight: " + e);
@@ -242,10 +267,10 @@ void complete(Cta& cta, WgmmaWork& work) {
     check("B", b, op->size & kTransposeB, columns_of(op));
   }
   // The transposed product, so that the many columns are what the step works on side by side: rows of it are columns of D.
-  constexpr uint32_t kPitch = 128;
-  alignas(64) std::byte rows_of_a[kRows * 32], columns_of_b[16 * 128 * 2];
+  alignas(64) std::byte operands[kABytes + 2 * kBBytes];
   alignas(64) float d[kRows * kPitch];
-  read_a(cta, work, a, rows_of_a);
+  if (work.operands.empty()) read_operands(cta, work, operands);
+  else std::memcpy(operands, work.operands.data(), sizeof operands);
   const uint16_t* registers = w.code->aux.data() + op->aux;
   const bool half = half_accumulators(op);
   const auto word = [&](uint32_t row, uint32_t column) -> float& { return d[row * kPitch + column]; };
@@ -257,11 +282,7 @@ void complete(Cta& cta, WgmmaWork& work) {
   };
   for (uint32_t first = 0; first < columns_of(op); first += kPitch) {
     const uint32_t columns = std::min(kPitch, columns_of(op) - first), padded = columns <= 64 ? 64 : 128;
-    if (columns != padded) {
-      std::memset(columns_of_b, 0, sizeof columns_of_b);
-      std::memset(d, 0, sizeof d);
-    }
-    read_b(cta, work, from(b, op->size & kTransposeB, first), columns, columns_of_b);
+    if (columns != padded) std::memset(d, 0, sizeof d);
     if (work.accumulate) {
       each_accumulator(op, first, columns, [&](uint32_t r, uint32_t lane, uint32_t row, uint32_t column) {
         const uint32_t bits = w.rows[registers[r]].lane[lane];
@@ -269,7 +290,7 @@ void complete(Cta& cta, WgmmaWork& work) {
         if (half) set(row, column + 1, bits >> 16);
       });
     }
-    mma_step({form.input, form.input, (op->size & kNegateB) != 0, (op->size & kNegateA) != 0, work.accumulate, padded, kRows, columns_of_b, rows_of_a, d, kPitch, form.accumulator});
+    mma_step({form.input, form.input, (op->size & kNegateB) != 0, (op->size & kNegateA) != 0, work.accumulate, padded, kRows, operands + kABytes + first / kPitch * kBBytes, operands, d, kPitch, form.accumulator});
     each_accumulator(op, first, columns, [&](uint32_t r, uint32_t lane, uint32_t row, uint32_t column) {
       w.rows[registers[r]].lane[lane] = half ? get(row, column) | get(row, column + 1) << 16 : get(row, column);
     });
@@ -334,6 +355,15 @@ const Op* wgmma_wait_group(Warp& w, const Op* op, Mask mask) {
 
 void complete_wgmmas(Warp& w) {
   for (uint32_t slot : w.wgmma.pending) complete(*w.cta, w.cta->wgmmas[slot]);
+}
+
+void read_wgmma_operands(const Event& event) {
+  Cta& cta = *event.cta;
+  WgmmaWork& work = cta.wgmmas[event.slot];
+  if (work.done) return;
+  const AsyncView view(cta);
+  work.operands.resize(kABytes + 2 * kBBytes);
+  read_operands(cta, work, work.operands.data());
 }
 
 void land_wgmma(const Event& event) {

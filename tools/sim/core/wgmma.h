@@ -9,6 +9,7 @@
 namespace fa4::sim {
 
 void land_wgmma(const Event& event);
+void read_wgmma_operands(const Event& event);  // under adversarial timing, between issue and completion
 // Executes what the warp has issued and what has not been executed yet, so that registers hold what it will
 // write: for a move of such a register, which compilers make and hardware does not see.
 void complete_wgmmas(Warp& warp);
