@@ -13,8 +13,6 @@ const std::vector<Refusal>& refusals() {
        "their results are not known bit for bit"},
       {"functions that call themselves, calls through pointers, calls of functions without a body", "",
        "calls are put in place at load"},
-      {"`cp.async` of single threads", "cp.async.ca.shared.global [%r], [%d], 4;",
-       "the older asynchronous copies are not simulated; bulk copies are"},
       {"bulk copies and reductions from shared memory to shared memory",
        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r], [%r], %r, [%r];",
        "they need a cluster"},
@@ -50,7 +48,6 @@ const std::vector<Refusal>& refusals() {
 
 std::string_view known_difference(const Row& row) {
   if (row.name == "call of itself") return "refused at load: calls are put in place";
-  if (row.family == "asynchronous copies of threads") return "refused at load: not simulated";
   return {};
 }
 

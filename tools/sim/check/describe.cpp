@@ -17,6 +17,7 @@ std::string Checker::describe_access(const Access& a, bool wrote) const {
     case Agent::warp:
     case Agent::owner: who = role_name(*cta_, a.index) + ", the whole warp:"; break;
     case Agent::mma: who = "an MMA that " + role_name(*cta_, a.index / kLanes) + " issued:"; break;
+    case Agent::thread_copy: who = "a cp.async of " + role_name(*cta_, a.lanes) + ":"; break;
     case Agent::wgmma: who = "a wgmma that " + role_name(*cta_, a.lanes) + " issued:"; break;
     case Agent::copy_in:
     case Agent::copy_out: who = "a copy that " + role_name(*cta_, a.lanes) + " issued:"; break;
@@ -71,6 +72,7 @@ std::string chain(bool first_tensor, char first, bool first_wrote, char second, 
   const std::string arrive = "mbarrier.arrive or a barrier | wait";
   if (first == 'c') return "wait for the mbarrier phase that the copy completes (complete_tx), then access";
   if (first == 'o') return "cp.async.bulk.commit_group, cp.async.bulk.wait_group.read by the thread that issued the copy, then " + arrive + ", then write";
+  if (first == 't') return "cp.async.commit_group, cp.async.wait_group by the thread that issued the copy (or cp.async.mbarrier.arrive | wait), then " + arrive + ", then " + (second_writes ? "write" : "read");
   if (first == 'g') return "wgmma.commit_group, wgmma.wait_group by every warp of the warpgroup, then " + arrive + ", then write";
   if (first == 'm') {
     if (second == 'c') return "tcgen05.commit to an mbarrier | wait for that phase, then issue the copy";
@@ -99,6 +101,7 @@ void Checker::report(FindingKind kind, bool warning, const Actor& who, const Acc
       case Agent::warp: return 'w';
       case Agent::mma: return 'm';
       case Agent::wgmma: return 'g';
+      case Agent::thread_copy: return 't';
       case Agent::copy_in: return 'c';
       case Agent::copy_out: return 'o';
       default: return 'l';

@@ -40,6 +40,7 @@ struct Fragment {
     warp_sync,   // *.sync: until all lanes of the member mask came
     registers,   // setmaxnreg.inc: until the pool has enough
     wgmma_group, // wgmma.wait_group
+    copy_group,  // cp.async.wait_group, wait_all
     joining,     // at a reconvergence point
   };
   const Op* pc = nullptr;
@@ -49,7 +50,7 @@ struct Fragment {
   bool time_limit = false;    // the next failed try_wait returns false (its time limit passed)
   uint32_t wait_object = 0;   // mbarrier address, barrier id, registers wanted
   uint32_t wait_value = 0;    // parity; groups that may stay pending
-  Mask members = 0;           // warp_sync
+  Mask members = 0;           // warp_sync; copy_group: the lanes that wait
   uint64_t wait_begin = 0;
 };
 
@@ -116,6 +117,9 @@ struct Warp {
   std::vector<uint32_t> in_flight, accessed;
   uint32_t tmem_loads_known = 0;         // wait::ld
   WgmmaGroups wgmma;
+  std::vector<uint32_t> copies;          // cp.async: indices into Cta::copies that some lane has not waited for, in order
+  uint64_t copy_groups[kLanes] = {};     // number of the group that the lane's commit_group will close
+  uint64_t copies_issued = 0, copies_done = 0;  // cp.async instructions; cycles
   fa4sim_warp_counters counters{};
   std::vector<HeldStore> held;           // in the order of their execution
   uint64_t spin_instructions = 0;        // in a row without progress, while other lanes of the warp wait
@@ -157,7 +161,7 @@ struct TmemAllocation {
 // Work of an asynchronous agent, between issue and landing.
 struct Event {
   enum class Kind : uint8_t {
-    mma, commit, box_load, bulk_load, box_store_read, box_store_done, wgmma,
+    mma, commit, box_load, bulk_load, box_store_read, box_store_done, wgmma, thread_copy, thread_copy_arrival,
     // Under adversarial timing, what an agent does somewhere within its life: an MMA reads A or B, a load its source, a store
     // its source, and writes its destination.
     mma_read_a, mma_read_b, wgmma_read, load_fetch, store_fetch, store_write
@@ -171,9 +175,9 @@ struct Event {
   uint32_t bytes = 0;        // that are copied
   uint32_t extent = 0;       // of shared memory from its first to its last byte
   uint64_t global = 0;       // bulk copies: global address
-  uint64_t group = 0;        // stores: bulk group of the lane
+  uint64_t group = 0;        // stores: bulk group of the lane; thread_copy_arrival: the warp's cp.async before it
   int32_t coordinates[5] = {};
-  uint32_t slot = 0;         // mma: index into Cta::mmas; boxes: into Cta::maps; wgmma: into Cta::wgmmas
+  uint32_t slot = 0;         // mma: index into Cta::mmas; boxes: into Cta::maps; wgmma: into Cta::wgmmas; thread_copy: into Cta::copies
   uint32_t token = 0;        // the observer's
   const Op* op = nullptr;
 };
@@ -212,6 +216,17 @@ struct WgmmaIssue {
 struct Warpgroup {
   uint64_t first = 0;              // how many have been forgotten
   std::vector<WgmmaIssue> issues;
+};
+
+// One cp.async of a warp.
+struct ThreadCopy {
+  const Op* op;
+  Mask lanes;               // that have not waited for it
+  bool landed;
+  uint64_t number;          // among those that the warp issued
+  uint64_t source[kLanes], group[kLanes];
+  uint32_t destination[kLanes];
+  uint8_t bytes[kLanes];    // of the source
 };
 
 // What a launch has in common for all its CTAs.
@@ -272,6 +287,8 @@ struct Cta {
   std::vector<WgmmaWork> wgmmas;
   std::vector<uint32_t> free_wgmmas;
   std::vector<Warpgroup> warpgroups;
+  std::vector<ThreadCopy> copies;
+  std::vector<uint32_t> free_copies;
   std::vector<std::vector<uint32_t>> setmaxnreg_history;  // [warpgroup]
   uint32_t register_pool = 0;
   uint32_t in_flight = 0;                    // events of this CTA not yet landed

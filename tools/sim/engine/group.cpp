@@ -8,6 +8,7 @@
 #include "../core/bulk.h"
 #include "../core/builder.h"
 #include "../core/tcgen05.h"
+#include "../core/thread_copy.h"
 #include "../core/visibility.h"
 #include "../core/wgmma.h"
 
@@ -125,6 +126,8 @@ void Group::start(size_t slot, int64_t id) {
   cta.free_mmas.clear();
   cta.wgmmas.clear();
   cta.free_wgmmas.clear();
+  cta.copies.clear();
+  cta.free_copies.clear();
   cta.free_maps.clear();
   cta.unfenced.clear();
   const uint32_t warps = (cta.threads + kLanes - 1) / kLanes;
@@ -242,6 +245,8 @@ void Group::land(const Event& event) {
     case Event::Kind::box_store_read: land_box_store_read(event); break;
     case Event::Kind::box_store_done: land_box_store_done(event); break;
     case Event::Kind::wgmma: land_wgmma(event); break;
+    case Event::Kind::thread_copy: land_thread_copy(event); break;
+    case Event::Kind::thread_copy_arrival: land_thread_copy_arrival(event); break;
     case Event::Kind::mma_read_a:
     case Event::Kind::mma_read_b: read_mma_operand(event); break;
     case Event::Kind::wgmma_read: read_wgmma_operands(event); break;
@@ -301,6 +306,8 @@ void Group::check_nothing_in_flight(const Cta& cta) const {
       case Event::Kind::mma_read_b: what = "MMA"; break;
       case Event::Kind::wgmma:
       case Event::Kind::wgmma_read: what = "wgmma.mma_async"; break;
+      case Event::Kind::thread_copy: what = "copy"; break;
+      case Event::Kind::thread_copy_arrival: what = "arrival"; break;
       case Event::Kind::commit: what = "commit"; break;
       case Event::Kind::box_store_read:
       case Event::Kind::store_fetch: what = "store, which has not read its source,"; break;
