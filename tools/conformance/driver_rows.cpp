@@ -288,7 +288,7 @@ std::vector<DriverRow> make() {
   });
   add("cuModuleLoadData: another chip's own target", [](Gpu& g) {
     return load_text(g, std::string(".version 8.8\n.target ") +
-                            (g.properties().major == 9 ? "sm_100a" : "sm_90a") +
+                            (g.properties().major == 9 ? "sm_100a" : "sm_120a") +
                             "\n.address_size 64\n.visible .entry k() { ret; }\n");
   });
   add("cuModuleLoadData: an unresolved function", [](Gpu& g) {

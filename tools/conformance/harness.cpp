@@ -13,9 +13,8 @@ namespace {
 
 constexpr unsigned char kUntouched = 0xA5;  // the output before the kernel runs
 
-CUresult encode(const fa4::HostDriver& driver, const Row& row, CUdeviceptr input, CUdeviceptr output,
+CUresult encode(const fa4::HostDriver& driver, const Map& m, CUdeviceptr input, CUdeviceptr output,
                 CUtensorMap* map) {
-  const Map& m = *row.map;
   cuuint64_t extents[5], strides[4];
   cuuint32_t box[5], element_strides[5];
   std::copy(m.extents, m.extents + 5, extents);
@@ -90,14 +89,17 @@ Answer Runner::run(const Row& row) {
   support::DeviceBuffer in(gpu_, input.size()), out(gpu_, untouched.size());
   gpu_.upload(in.address(), input.data(), input.size());
   gpu_.upload(out.address(), untouched.data(), untouched.size());
-  alignas(64) CUtensorMap map{};
+  alignas(64) CUtensorMap map{}, output_map{};
   CUdeviceptr output_address = out.address(), input_address = in.address();
   uint32_t words[kWords];
   std::copy(row.words, row.words + kWords, words);
-  void* params[] = {&output_address, &input_address, words, &map};
-  if (row.map &&
-      failed(encode(driver, row, in.address(), out.address(), &map), "cuTensorMapEncodeTiled", answer))
-    return answer;
+  void* params[] = {&output_address, &input_address, words, &map, &output_map};
+  for (const auto& [description, encoded] :
+       {std::pair(&row.map, &map), std::pair(&row.output_map, &output_map)}) {
+    if (*description && failed(encode(driver, **description, in.address(), out.address(), encoded),
+                               "cuTensorMapEncodeTiled", answer))
+      return answer;
+  }
   const CUresult launched =
       driver.cuLaunchKernel(function, row.grid, row.grid_y, row.grid_z, row.block, row.block_y, row.block_z,
                             row.dynamic_shared, nullptr, params, nullptr);

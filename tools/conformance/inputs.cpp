@@ -158,6 +158,7 @@ const std::vector<uint64_t>& corners(Values values) {
       return bf16;
     case Values::small_f16x2:
     case Values::small_bf16x2:
+    case Values::small_f32:
       break;  // pairs of +0
   }
   static const std::vector<uint64_t> zero{0};
@@ -228,6 +229,10 @@ uint64_t value_of(Values values, bool corner, uint64_t index, Random& random) {
       };
       const uint64_t low = half();
       return low | half() << 16;
+    }
+    case Values::small_f32: {
+      const uint64_t v = random.next();
+      return (v & 0x807FFFFF) | (120 + (v >> 32) % 12) << 23;
     }
     case Values::f32x2: {
       const uint64_t low = single(Values::f32, corner, index),

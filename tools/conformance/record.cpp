@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the recorded answers: conformance_record DRIVER_LIBRARY OUTPUT [--outputs FOLDER] [--against FOLDER]
-//   --outputs  also writes every row's whole output to a file of FOLDER
-//   --against  compares with such files and prints the first element that differs
+// Makes the recorded answers: conformance_record DRIVER_LIBRARY OUTPUT [options]
+//   --rows TEXT        only the rows whose name contains TEXT, in the place of those that OUTPUT holds
+//   --outputs FOLDER   also writes every row's whole output to a file of FOLDER
+//   --against FOLDER   compares with such files and prints the first element that differs
+//   --all              runs rows that only other chips have, too, as the simulated GPU can
 // With `ptx` for the driver library, writes every module to the folder OUTPUT instead.
 #include <cstdio>
 #include <filesystem>
@@ -33,17 +35,27 @@ int write_modules(const std::filesystem::path& folder) {
   return 0;
 }
 
-int record(const std::string& library, const std::string& output, const std::string& outputs,
-           const std::string& against) {
+struct Options {
+  std::string library, output, rows, outputs, against;
+  bool all = false;
+};
+
+int record(const Options& o) {
+  const auto& [library, output, only, outputs, against, all] = o;
   const DeviceText device = ask_device(library, 0);
   Recording recording;
+  if (!only.empty()) {
+    std::ifstream file(output);
+    recording = parse_recording(std::string{std::istreambuf_iterator<char>(file), {}});
+  }
   recording.device = device.name;
   recording.driver = device.driver;
   recording.toolkit = std::to_string(CUDA_VERSION / 1000) + "." + std::to_string(CUDA_VERSION % 1000 / 10);
   recording.command = "conformance_record libcuda.so.1 tools/conformance/recorded/h200.txt";
   std::vector<const Row*> rows;
   for (const Row& row : all_rows()) {
-    if (runs_on(row, device.major)) rows.push_back(&row);
+    if (row.name.find(only) == std::string::npos) continue;
+    if (all || runs_on(row, device.major)) rows.push_back(&row);
   }
   size_t differ = 0;
   const auto file_of = [](const std::string& folder, const Row& row) {
@@ -56,7 +68,7 @@ int record(const std::string& library, const std::string& output, const std::str
   run_rows(library, 0, rows, [&](const Row& row, const Answer& answer) {
     if (answer.status != 0)
       std::cout << "row " << row.name << ": " << answer.status << " " << answer.failure << std::endl;
-    recording.rows.emplace(row.name, record_of(answer));
+    recording.rows.insert_or_assign(row.name, record_of(answer));
     if (!outputs.empty() && answer.status == 0) {
       std::ofstream file(file_of(outputs, row), std::ios::binary);
       file.write(reinterpret_cast<const char*>(answer.output.data()), std::streamsize(answer.output.size()));
@@ -72,8 +84,9 @@ int record(const std::string& library, const std::string& output, const std::str
       if (!text.empty()) std::cout << "DIFF " << row.name << ": " << text << std::endl, ++differ;
     }
   });
-  std::cout << recording.rows.size() << " rows, " << differ << " differ" << std::endl;
+  std::cout << rows.size() << " rows, " << differ << " differ" << std::endl;
   std::ofstream(output) << text_of(recording);
+  if (!only.empty()) return 0;
   run_driver_rows(library, 0,
                   [&](const DriverRow& row, int result) { recording.calls.emplace(row.name, result); });
   std::ofstream(output) << text_of(recording);
@@ -84,26 +97,31 @@ int record(const std::string& library, const std::string& output, const std::str
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string positional[2], outputs, against;
+  Options o;
+  std::string* const positional[] = {&o.library, &o.output};
   int at = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--outputs" && i + 1 < argc)
-      outputs = argv[++i];
-    else if (argument == "--against" && i + 1 < argc)
-      against = argv[++i];
+    std::string* const value = argument == "--rows"      ? &o.rows
+                               : argument == "--outputs" ? &o.outputs
+                               : argument == "--against" ? &o.against
+                                                         : nullptr;
+    if (value && i + 1 < argc)
+      *value = argv[++i];
+    else if (argument == "--all")
+      o.all = true;
     else if (at < 2)
-      positional[at++] = argument;
+      *positional[at++] = argument;
     else
       at = 3;
   }
   if (at != 2) {
-    std::cerr << "usage: conformance_record DRIVER_LIBRARY OUTPUT [--outputs FOLDER] [--against FOLDER]\n";
+    std::cerr << "usage: conformance_record DRIVER_LIBRARY OUTPUT [--rows TEXT] [--outputs FOLDER] "
+                 "[--against FOLDER] [--all]\n";
     return 2;
   }
   try {
-    return positional[0] == "ptx" ? write_modules(positional[1])
-                                  : record(positional[0], positional[1], outputs, against);
+    return o.library == "ptx" ? write_modules(o.output) : record(o);
   } catch (const std::exception& error) {
     std::cerr << "conformance_record: " << error.what() << '\n';
     return 1;

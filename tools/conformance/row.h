@@ -27,7 +27,8 @@ enum class Values : uint8_t {
   bf16x2,
   f32x2,
   small_f16x2,
-  small_bf16x2
+  small_bf16x2,
+  small_f32
 };
 
 struct Input {
@@ -39,7 +40,7 @@ struct Input {
 // with an a).
 enum class Needs : uint8_t { sm_90, hopper, blackwell };
 
-// A tiled tensor map over the row's input or output buffer, passed to the kernel as its fourth parameter.
+// A tiled tensor map over the row's input or output buffer.
 struct Map {
   bool over_output = false;
   uint32_t type = 0;  // CUtensorMapDataType
@@ -69,9 +70,9 @@ struct Row {
   uint32_t output_elements = 0, output_element_bytes = 0;
   uint32_t grid = 1, block = 128, dynamic_shared = 0;
   uint32_t grid_y = 1, grid_z = 1, block_y = 1, block_z = 1;
-  // Kernels from .cu files take (output, input, words, map); generated ones (output, input).
+  // Kernels from .cu files take (output, input, words, map), and some one more map; generated ones (output, input).
   uint32_t words[kWords] = {};
-  std::optional<Map> map;
+  std::optional<Map> map, output_map;
 
   size_t output_bytes() const { return size_t(output_elements) * output_element_bytes; }
   size_t input_bytes() const;
@@ -121,6 +122,9 @@ void add_warp_rows(Table& table);
 void add_barrier_rows(Table& table);
 void add_bulk_rows(Table& table);
 void add_control_rows(Table& table);
+void add_matrix_rows(Table& table);
+void add_wgmma_rows(Table& table);
+void add_attention_rows(Table& table);
 void add_blackwell_rows(Table& table);
 
 // The bytes of a row's input buffer: the same on every machine.

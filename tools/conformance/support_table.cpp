@@ -13,8 +13,6 @@ const std::vector<Refusal>& refusals() {
        "their results are not known bit for bit"},
       {"functions that call themselves, calls through pointers, calls of functions without a body", "",
        "calls are put in place at load"},
-      {"`cp.async` of single threads", "cp.async.ca.shared.global [%r], [%d], 4;",
-       "the older asynchronous copies are not simulated; bulk copies are"},
       {"bulk copies and reductions from shared memory to shared memory",
        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r], [%r], %r, [%r];",
        "they need a cluster"},
@@ -26,12 +24,15 @@ const std::vector<Refusal>& refusals() {
        "they reach other blocks or other devices"},
       {"textures, surfaces and their queries", "txq.width.b32 %r, [%d];", "not simulated"},
       {"video instructions", "vadd.s32.s32.s32 %r, %r, %r;", "not simulated"},
-      {"`mma.sync` and `wgmma` of Hopper and earlier",
-       "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%f, %f, %f, %f}, {%r, %r}, {%r}, {%f, %f, %f, "
-       "%f};",
-       "not simulated yet"},
-      {"`ldmatrix`, `stmatrix`, `movmatrix`", "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r}, [%r];",
+      {"`mma.sync` of integers, 8-bit floats and f64, `wmma`, `mma.sp`",
+       "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r, %r, %r, %r}, {%r, %r, %r, %r}, {%r, %r}, {%r, "
+       "%r, %r, %r};",
        "not simulated"},
+      {"`wgmma` of integers and 8-bit floats, `wgmma.mma_async.sp`, and any `wgmma` outside the target "
+       "sm_90a",
+       "wgmma.fence.sync.aligned;", "not simulated"},
+      {"`ldmatrix` and `stmatrix` of 8-bit elements and with decompression",
+       "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r, %r}, [%r];", "not simulated"},
       {"im2col tensor maps",
        "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r], [%d, {%r, %r, "
        "%r}], [%r], {%h};",
@@ -47,7 +48,6 @@ const std::vector<Refusal>& refusals() {
 
 std::string_view known_difference(const Row& row) {
   if (row.name == "call of itself") return "refused at load: calls are put in place";
-  if (row.family == "asynchronous copies of threads") return "refused at load: not simulated";
   return {};
 }
 

@@ -120,7 +120,8 @@ Row& Table::kernel(std::string_view file, std::string_view entry, std::string na
 }
 
 std::string module_for(const Row& row, int major, int minor) {
-  std::string target = "sm_" + std::to_string(10 * major + minor) + "a";
+  const std::string target =
+      row.needs == Needs::hopper ? "sm_90a" : "sm_" + std::to_string(10 * major + minor) + "a";
   std::string text = row.ptx;
   const size_t at = text.find(".target $");
   if (at == std::string::npos) throw std::logic_error(row.name + ": its module has no target to replace");
@@ -145,7 +146,7 @@ const std::vector<Row>& all_rows() {
     Table table(list);
     for (auto add : {add_integer_rows, add_selection_rows, add_float_rows, add_half_rows, add_conversion_rows,
                      add_memory_rows, add_warp_rows, add_control_rows, add_barrier_rows, add_bulk_rows,
-                     add_blackwell_rows}) {
+                     add_matrix_rows, add_wgmma_rows, add_attention_rows, add_blackwell_rows}) {
       table.needs(Needs::sm_90);
       add(table);
     }

@@ -6,25 +6,6 @@
 
 namespace fa4::sim::fixture {
 
-// Per kind: f16, bf16.
-inline constexpr uint32_t mma_cases_per_kind = 256;
-inline constexpr uint64_t mma_hashes[14][2] = {
-    {0x22799c135980959b, 0xdfe0ef3446688559},  // wide
-    {0x45fa759521033b55, 0x4118abe05111a2f7},  // subnormal inputs
-    {0x890e751d37502864, 0x071928120f26f3d7},  // tiny
-    {0x2c9215130518aa74, 0x48c9e74883491c0f},  // tiny without c
-    {0xc74b47c8c74a2325, 0xc74b47c8c74a2325},  // zeros
-    {0x9ff49419d8d0c034, 0xde913bd69593032c},  // below subnormal
-    {0xd6786e5577273886, 0xb7ac4e5d98204a46},  // overflow
-    {0xed5571aa7e69b482, 0x1b6e6c4e3879878e},  // specials
-    {0x59880b92d078632a, 0x245387aa585e10a7},  // large c
-    {0x531e0ea6eafb304e, 0xc316305130f7fb70},  // near four
-    {0x0eca044c789d8583, 0xff08b657a3b70484},  // tiny and zeros
-    {0x1f21124fdc9087c5, 0x0fd7c917e4309e6b},  // dominant c
-    {0x0ffdfbb4365310a3, 0x6ff95cb3fa5e6e70},  // subnormal c
-    {0x4fd1a385d899717c, 0x7ec15122aebb981d},  // cancelling
-};
-
 // By the top byte of the input, over its 2^24 inputs in order: ex2.approx.ftz.f32, ex2.approx.f32.
 inline constexpr uint64_t ex2_hashes[256][2] = {
     {0x0b97bd7288222325, 0x0b97bd7288222325},  // 0x00

@@ -50,6 +50,8 @@ void Checker::begin(const Cta& cta) {
   mmas_ = 0;
   mma_issue_.assign(1, 0);
   newest_mma_.assign(lanes_, 0);
+  copies_.clear();
+  newest_wgmma_.assign(cta.warps.size(), {});
   streams_.clear();
   snapshots_.clear();
   causes_.clear();
@@ -100,6 +102,14 @@ void Checker::ended() {
   const std::string ended = "the CTA ended and nobody has waited for it";
   if (known[kMmaStream] < mmas_) {
     unobserved(newest_mma_access_, ended, "tcgen05.commit to an mbarrier | wait for that phase before the CTA ends");
+  }
+  for (const auto& [lane, pending] : copies_) {
+    if (pending.first) unobserved(pending.second, ended, "cp.async.commit_group, cp.async.wait_group 0 or cp.async.wait_all by the thread that issued the copy before the CTA ends");
+  }
+  for (const Access& newest : newest_wgmma_) {
+    if (newest.agent == Agent::wgmma && known[newest.index] < newest.time) {
+      unobserved(newest, ended, "wgmma.commit_group, wgmma.wait_group 0 before the CTA ends");
+    }
   }
   for (const Barrier& b : barriers_) {
     if (b.newest_copy.agent != Agent::nobody && known[b.component] < b.newest_copy.time) {
@@ -209,6 +219,8 @@ bool Checker::knows(const std::vector<Time>& clock, const Actor& who, const Acce
       return true;
     }
     case Agent::mma: return clock[kMmaStream] >= a.time;
+    case Agent::wgmma: return clock[a.index] >= a.time;
+    case Agent::thread_copy:
     case Agent::copy_in:
     case Agent::copy_out: return a.time != kPending && clock[a.index] >= a.time;
   }
@@ -216,9 +228,9 @@ bool Checker::knows(const std::vector<Time>& clock, const Actor& who, const Acce
 }
 
 bool Checker::knows_proxy(const Actor& who, const Access& a, Sense sense) {
-  if (a.agent != Agent::lane) return true;
+  if (a.agent != Agent::lane && a.agent != Agent::thread_copy) return true;
   const std::vector<Time>& clock = sense == Sense::async ? who.group->clock.proxy : who.group->clock.proxy_global;
-  return !clock.empty() && clock[kFirstLane + a.index] >= a.time;
+  return !clock.empty() && clock[a.agent == Agent::lane ? kFirstLane + a.index : a.index] >= a.time;
 }
 
 // Whether a proxy fence of the thread that wrote, after the write, is known: the place where every published example has it.
@@ -567,6 +579,62 @@ void Checker::copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pendin
   }
 }
 
+// ---- cp.async: writes of a lane in the generic proxy that are over when the lane has waited, or when an mbarrier's phase is
+
+// Calls f(access) for the newest writes of the cells.
+template <class F>
+void Checker::each_written(uint32_t address, uint32_t bytes, F f) {
+  for (uint32_t word = address / 4; word < (address + bytes) / 4; ++word) {
+    f(shared_[word].write);
+    if (const auto split = bytes_of_word_.find(word); split != bytes_of_word_.end()) {
+      for (Cell& cell : split->second) f(cell.write);
+    }
+  }
+}
+
+void Checker::thread_copy_issued(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes) {
+  const Actor who = actor(w, lane);
+  const Access access{Agent::thread_copy, 0, uint16_t(who.lane), kPending, op_index(op), uint32_t(w.index)};
+  shared_cells(who, access, address, bytes, true, Sense::thread);
+  auto& [count, newest] = copies_[who.lane];
+  ++count;
+  newest = access;
+}
+
+// From here on it is as if the lane had stored them now.
+void Checker::thread_copy_waited(const Warp& w, int lane, uint32_t address, uint32_t bytes) {
+  const Actor who = actor(w, lane);
+  --copies_[who.lane].first;
+  each_written(address, bytes, [&](Access& a) {
+    if (a.agent == Agent::thread_copy && a.index == who.lane && a.time == kPending) a = {Agent::lane, 0, uint16_t(who.lane), who.warp->now, a.op, 0};
+  });
+}
+
+void Checker::thread_copy_arrival_issued(const Warp& w, const Event& event) {
+  if (Barrier* b = find_barrier(event.address)) {
+    require_visible_init(actor(w, event.lane), *b, event.op, false);
+    used(w, event.op, 1u << event.lane, *b);
+  }
+}
+
+void Checker::thread_copy_arrived(const Event& event, uint32_t address, uint32_t bytes) {
+  const uint32_t lane = event.warp * kLanes + event.lane;
+  --copies_[lane].first;
+  Barrier* b = find_barrier(event.address);
+  const MBarrier* live = b ? mbarrier_in(*cta_, event.address, 8) : nullptr;
+  if (!live) return;
+  each_written(address, bytes, [&](Access& a) {
+    if (a.agent != Agent::thread_copy || a.index != lane || a.time != kPending) return;
+    a.index = uint16_t(b->component);
+    a.time = live->phase + 1;
+    b->newest_copy = a;
+  });
+}
+
+void Checker::thread_copy_arriving(const Event& event) {
+  if (Barrier* b = find_barrier(event.address)) b->newest_arrival = {Agent::lane, 0, uint16_t(event.warp * kLanes + event.lane), 0, op_index(event.op), 0};
+}
+
 void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess& mma) {
   const Actor who = actor(w, lane);
   const uint32_t accumulator = mma.d_column | mma.n << 9 | mma.m << 18;
@@ -593,6 +661,28 @@ void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess&
   Time& own = mma_clock_.plain[kFirstLane + who.lane];
   own = std::max(own, who.warp->now);
   ++who.warp->now;
+}
+
+// A warp's part of a wgmma.mma_async is taken to read all of A and B: nothing says which warp reads what of A.
+void Checker::wgmma_issued(const Warp& w, const Op* op, const WgmmaAccess& wgmma) {
+  const Actor who = actor(w, 0);
+  const Access access{Agent::wgmma, 0, uint16_t(kFirstWgmma + w.index), Time(wgmma.number), op_index(op), w.index};
+  newest_wgmma_[w.index] = access;
+  const auto read_operand = [&](const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
+    each_chunk(d, mn_major, rows, [&](uint32_t, uint32_t, uint32_t address) {
+      shared_cells(who, access, address, 16, false, Sense::async);
+    });
+  };
+  if (wgmma.a) read_operand(*wgmma.a, wgmma.a_mn_major, 64);
+  read_operand(*wgmma.b, wgmma.b_mn_major, wgmma.n);
+  ++who.warp->now;
+}
+
+void Checker::wgmma_waited(const Warp& w, uint64_t number) {
+  each_group(warps_[w.index], w.alive, [&](Group& g) {
+    Time& known = g.clock.plain[kFirstWgmma + w.index];
+    known = std::max(known, Time(number));
+  });
 }
 
 uint32_t Checker::commit_issued(const Warp& w, const Event& event) {

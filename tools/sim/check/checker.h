@@ -61,24 +61,32 @@ class Checker final : public Observer {
   void copy_in_landed(const Event& event) override;
   void copy_out_issued(const Warp& w, const Event& event) override;
   void copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pending_group, bool read_only) override;
+  void thread_copy_issued(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes) override;
+  void thread_copy_waited(const Warp& w, int lane, uint32_t address, uint32_t bytes) override;
+  void thread_copy_arrival_issued(const Warp& w, const Event& event) override;
+  void thread_copy_arrived(const Event& event, uint32_t address, uint32_t bytes) override;
+  void thread_copy_arriving(const Event& event) override;
   void mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess& access) override;
+  void wgmma_issued(const Warp& w, const Op* op, const WgmmaAccess& access) override;
+  void wgmma_waited(const Warp& w, uint64_t number) override;
   uint32_t commit_issued(const Warp& w, const Event& event) override;
   void commit_landed(const Event& event) override;
 
  private:
   // Who accessed: a lane; a warp as a whole (tcgen05.ld and st, or alloc and dealloc, which are synchronous); the tensor
-  // core; a copy into or out of shared memory.
-  enum class Agent : uint8_t { nobody, lane, warp, owner, mma, copy_in, copy_out };
+  // core for tcgen05.mma, or for a warp's wgmma.mma_async; a lane's cp.async; a bulk copy into or out of shared memory.
+  enum class Agent : uint8_t { nobody, lane, warp, owner, mma, wgmma, thread_copy, copy_in, copy_out };
   // Of tcgen05 operations: nothing but the order of threads counts; order by tcgen05 fences counts as well; that order is
   // asked for, and order of threads without it is a warning.
   enum class Tensor : uint8_t { no, either, fenced };
   struct Access {
     Agent agent = Agent::nobody;
     uint8_t order = 0;   // lane: MemoryOrder
-    uint16_t index = 0;  // lane of the CTA (mma: that issued it), warp, barrier's or store stream's component
+    uint16_t index = 0;  // lane of the CTA (mma: that issued it), warp, barrier's, store or wgmma stream's component; thread_copy: lane
+                         // until it is over, then the barrier's component
     Time time = 0;
     uint32_t op = 0;
-    uint32_t lanes = 0;  // warp: its lanes; mma: the accumulator; copies: the warp that issued them
+    uint32_t lanes = 0;  // warp: its lanes; mma: the accumulator; copies, wgmma: the warp that issued them
   };
   using Readers = std::unordered_map<uint64_t, std::vector<Access>>;
   struct Cell {  // of shared or tensor memory
@@ -209,6 +217,8 @@ class Checker final : public Observer {
   Barrier* find_barrier(uint32_t address);
   void require_visible_init(const Actor& who, Barrier& barrier, const Op* op, bool by_async);
   uint32_t op_index(const Op* op) const { return uint32_t(op - cta_->launch->code->ops.data()); }
+  template <class F>
+  void each_written(uint32_t address, uint32_t bytes, F f);
   StoreStream& stream(uint32_t lane, Component* component);
   uint32_t snapshot();
   void unobserved(const Access& access, const std::string& what, const std::string& chain, bool warning = false);
@@ -228,6 +238,8 @@ class Checker final : public Observer {
   Clock mma_clock_;
   Time mmas_ = 0;
   Access newest_mma_access_;
+  std::vector<Access> newest_wgmma_;  // [warp]
+  std::unordered_map<uint32_t, std::pair<uint32_t, Access>> copies_;  // by lane of the CTA: cp.async not over, the newest
   std::vector<Time> newest_mma_;  // [lane of the CTA]
   std::vector<Time> mma_issue_;   // [MMA]: the issuing lane's time
   std::unordered_map<uint64_t, Clock> locations_;       // what a reader of an atomic location comes to know

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector clocks. A component is a lane of the CTA, the stream of its MMAs, a barrier (for the copies that
-// complete on it), or a lane's stream of bulk stores. A lane knows an access when its clock has reached the
+// Vector clocks. A component is a lane of the CTA, the stream of its MMAs, a warp's stream of wgmmas, a barrier
+// (for the copies that complete on it), or a lane's stream of bulk stores. A lane knows an access when its clock has reached the
 // access's time.
 #pragma once
 
@@ -23,7 +23,9 @@ constexpr Component kBarriers = 511;
 constexpr Component kFirstStore =
     512;  // times of a lane's bulk stores: 2 components a stream, read and finished
 constexpr Component kStoreStreams = 64;
-constexpr Component kFirstLane = kFirstStore + 2 * kStoreStreams;
+constexpr Component kFirstWgmma = kFirstStore + 2 * kStoreStreams;  // time n: the warp's n-th has completed
+constexpr Component kWgmmaStreams = 32;
+constexpr Component kFirstLane = kFirstWgmma + kWgmmaStreams;
 
 // Lanes of other CTAs, by CTA. Empty unless CTAs talk to each other.
 using ForeignClocks = std::map<uint64_t, std::vector<Time>>;

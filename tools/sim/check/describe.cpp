@@ -17,6 +17,8 @@ std::string Checker::describe_access(const Access& a, bool wrote) const {
     case Agent::warp:
     case Agent::owner: who = role_name(*cta_, a.index) + ", the whole warp:"; break;
     case Agent::mma: who = "an MMA that " + role_name(*cta_, a.index / kLanes) + " issued:"; break;
+    case Agent::thread_copy: who = "a cp.async of " + role_name(*cta_, a.lanes) + ":"; break;
+    case Agent::wgmma: who = "a wgmma that " + role_name(*cta_, a.lanes) + " issued:"; break;
     case Agent::copy_in:
     case Agent::copy_out: who = "a copy that " + role_name(*cta_, a.lanes) + " issued:"; break;
   }
@@ -51,6 +53,8 @@ std::string Checker::last_sync(const Actor& who, const Access& before) const {
   } else if (before.agent == Agent::mma) {
     const Time mma = who.group->clock.plain[kMmaStream];
     return mma == 0 ? "no commit of the MMA warp has been seen" : "the newest MMA whose completion it has seen is number " + std::to_string(mma) + "; this one is number " + std::to_string(before.time);
+  } else if (before.agent == Agent::wgmma) {
+    return "the newest wgmma of " + role_name(*cta_, before.lanes) + " whose completion it has seen is number " + std::to_string(who.group->clock.plain[before.index]) + "; this one is number " + std::to_string(before.time);
   } else {
     return before.time == kPending ? "the copy has not completed" : "the completion of that copy has not been waited for";
   }
@@ -68,6 +72,8 @@ std::string chain(bool first_tensor, char first, bool first_wrote, char second, 
   const std::string arrive = "mbarrier.arrive or a barrier | wait";
   if (first == 'c') return "wait for the mbarrier phase that the copy completes (complete_tx), then access";
   if (first == 'o') return "cp.async.bulk.commit_group, cp.async.bulk.wait_group.read by the thread that issued the copy, then " + arrive + ", then write";
+  if (first == 't') return "cp.async.commit_group, cp.async.wait_group by the thread that issued the copy (or cp.async.mbarrier.arrive | wait), then " + arrive + ", then " + (second_writes ? "write" : "read");
+  if (first == 'g') return "wgmma.commit_group, wgmma.wait_group by every warp of the warpgroup, then " + arrive + ", then write";
   if (first == 'm') {
     if (second == 'c') return "tcgen05.commit to an mbarrier | wait for that phase, then issue the copy";
     return "tcgen05.commit to an mbarrier | wait for that phase, tcgen05.fence::after_thread_sync, then access";
@@ -78,8 +84,8 @@ std::string chain(bool first_tensor, char first, bool first_wrote, char second, 
            (second == 'm' ? "tcgen05.mma" : "access");
   }
   if (first_tensor) return {};
-  if (second == 'm' || second == 'c' || second == 'o') {
-    if (first_wrote) return "st.shared, fence.proxy.async.shared::cta, " + arrive + ", then the asynchronous " + (second == 'm' ? "MMA" : "copy");
+  if (second == 'm' || second == 'g' || second == 'c' || second == 'o') {
+    if (first_wrote) return "st.shared, fence.proxy.async.shared::cta, " + arrive + ", then the asynchronous " + (second == 'm' ? "MMA" : second == 'g' ? "wgmma" : "copy");
     return "ld.shared, " + arrive + ", then the asynchronous copy";
   }
   return std::string(first_wrote ? "write" : "read") + ", " + arrive + " (within a warp: bar.warp.sync), then " + (second_writes ? "write" : "read");
@@ -94,6 +100,8 @@ void Checker::report(FindingKind kind, bool warning, const Actor& who, const Acc
     switch (a) {
       case Agent::warp: return 'w';
       case Agent::mma: return 'm';
+      case Agent::wgmma: return 'g';
+      case Agent::thread_copy: return 't';
       case Agent::copy_in: return 'c';
       case Agent::copy_out: return 'o';
       default: return 'l';

@@ -70,7 +70,7 @@ namespace {
 const std::unordered_map<std::string_view, Family>& families() {
   static const auto table = [] {
     std::unordered_map<std::string_view, Family> t;
-    for (auto rows : {integer_rows, bit_rows, half_rows, float_rows, approx_rows, memory_rows, control_rows, mbarrier_rows, bulk_rows, tcgen05_rows, system_call_rows}) {
+    for (auto rows : {integer_rows, bit_rows, half_rows, float_rows, approx_rows, memory_rows, control_rows, mbarrier_rows, bulk_rows, tcgen05_rows, warp_matrix_rows, wgmma_rows, system_call_rows}) {
       for (const FamilyRow& row : rows()) t.emplace(row.opcode, row.build);
     }
     return t;
@@ -292,6 +292,10 @@ void Builder::aux_use(Virtual v, uint32_t row) {
   slots_.push_back({uint32_t(code_.ops.size() - 1), uint32_t(code_.aux.size()), v, Field::aux, uint8_t(row), false, true});
   code_.aux.push_back(0);
   ++code_.ops.back().aux_count;
+}
+void Builder::aux_def_use(Virtual v) {
+  aux_use(v);
+  slots_.back().is_def = true;
 }
 
 bool Builder::address(const Operand& operand, AddressSpace space) {
@@ -597,6 +601,12 @@ void Builder::allocate_rows() {
   for (const Slot& slot : slots_) {
     if (slot.is_use || code_.ops[slot.op].guard != 0) cover(slot.v, 2 * slot.op);
     if (slot.is_def) cover(slot.v, 2 * slot.op + 1);
+  }
+  // What an asynchronous instruction will write, or reads, is held until a wait.
+  for (size_t v = 0; v < virtuals; ++v) {
+    if (held_[v].first == ~0u) continue;
+    cover(Virtual(v), 2 * held_[v].first);
+    cover(Virtual(v), 2 * held_[v].second + 1);
   }
   for (size_t b = 0; b < blocks; ++b) {
     for (int side = 0; side < 2; ++side) {

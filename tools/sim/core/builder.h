@@ -72,6 +72,7 @@ class Builder {
   // Appends a row to the op's aux list.
   void aux_def(Virtual v, uint32_t row = 0);
   void aux_use(Virtual v, uint32_t row = 0);
+  void aux_def_use(Virtual v);
 
   // [base + offset] into field a and Op::imm; returns true when the address register has 64 bits.
   bool address(const ptx::Operand& operand, AddressSpace space);
@@ -128,6 +129,7 @@ class Builder {
   std::vector<Block> blocks_;
   std::vector<uint32_t> block_of_op_;
   std::vector<bool> guarded_;                          // by op: see delivery.cpp
+  std::vector<std::pair<uint32_t, uint32_t>> held_;    // by Virtual: first and last op at which it may be in flight
   std::unordered_map<std::string, Symbol> symbols_;
   Virtual fixed_virtual(FixedRow::Kind low, uint32_t low_value, FixedRow::Kind high, uint32_t high_value,
                         uint32_t rows);
@@ -141,6 +143,10 @@ const Op* exit_lanes(Warp& warp, const Op* op, Mask mask);
 // Delivery of tensor memory loads: the ops by which the builder knows where registers are in flight.
 const Op* tmem_load(Warp& warp, const Op* op, Mask mask);
 const Op* tmem_wait_load(Warp& warp, const Op* op, Mask mask);
+// The same of wgmma's accumulators and A registers.
+const Op* wgmma_mma_async(Warp& warp, const Op* op, Mask mask);
+const Op* wgmma_wait_group(Warp& warp, const Op* op, Mask mask);
+const Op* wgmma_fence(Warp& warp, const Op* op, Mask mask);
 
 // How a base opcode is read.
 using Family = void (*)(Builder&, Modifiers&);
@@ -183,5 +189,7 @@ std::vector<FamilyRow> mbarrier_rows();   // mbarrier.*, fence.*
 std::vector<FamilyRow> bulk_rows();       // cp.async.bulk*, prefetch.tensormap
 std::vector<FamilyRow> tcgen05_rows();    // tcgen05.*
 std::vector<FamilyRow> system_call_rows();  // calls of vprintf and __assertfail
+std::vector<FamilyRow> wgmma_rows();      // wgmma.*
+std::vector<FamilyRow> warp_matrix_rows();  // mma, ldmatrix, stmatrix, movmatrix
 
 }  // namespace fa4::sim

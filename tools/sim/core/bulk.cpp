@@ -10,6 +10,7 @@
 #include "mbarrier.h"
 #include "reduction.h"
 #include "shared_memory.h"
+#include "thread_copy.h"
 #include "visibility.h"
 
 namespace fa4::sim {
@@ -462,7 +463,8 @@ namespace {
 
 void build_cp(Builder& b, Modifiers& m) {
   const bool reduce = m.take("reduce");
-  if (!m.take("async") || !m.take("bulk")) b.refuse("of the cp.async forms cp.async.bulk is supported");
+  if (!m.take("async")) b.refuse("cp is cp.async or cp.reduce.async");
+  if (!m.take("bulk")) return reduce ? b.refuse("cp.reduce.async is cp.reduce.async.bulk") : build_thread_copy(b, m);
   if (!reduce && m.take("commit_group")) {
     b.emit(commit_group);
     return;

@@ -6,6 +6,7 @@
 #include "builder.h"
 #include "visibility.h"
 #include "machine.h"
+#include "warp_wide.h"
 
 namespace fa4::sim {
 
@@ -202,6 +203,8 @@ const Op* clock64(Warp& w, const Op* op, Mask mask) {
   return op + 1;
 }
 
+}  // namespace
+
 void require_whole_warp(Warp& w, const Op* op, Mask mask) {
   if (mask != w.alive) {
     fault(w, op, Fault::Kind::illegal_instruction,
@@ -209,6 +212,16 @@ void require_whole_warp(Warp& w, const Op* op, Mask mask) {
               " of " + hex(w.alive) + " are here");
   }
 }
+
+uint32_t uniform(Warp& w, const Op* op, uint16_t row, Mask mask, const char* what) {
+  const uint32_t first = w.rows[row].lane[first_lane(mask)];
+  for (Mask m = mask; m; m &= m - 1) {
+    if (w.rows[row].lane[first_lane(m)] != first) fault(w, op, Fault::Kind::illegal_instruction, std::string(what) + " differs between the lanes of the warp");
+  }
+  return first;
+}
+
+namespace {
 
 // bar.sync, bar.arrive (mode 1). The barrier counts threads in units of warps; lanes of a warp that come one by one, as
 // the form without .aligned allows, count when all are there.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A register that tcgen05.ld writes holds nothing until the warp's wait::ld. It may be moved before (compilers do so in
-// software-pipelined loops), but nothing else may read it. A data-flow pass finds the few ops that could meet such a
-// register; only those keep and look at shadow state while the kernel runs.
+// A register that tcgen05.ld or wgmma writes holds nothing until the warp has waited. It may be moved before (compilers do
+// so in software-pipelined loops), but nothing else may read it. Those of a wgmma may not be written either, nor may its A
+// registers, and between any other access to either and the wgmma a wgmma.fence must stand. A data-flow pass finds the few
+// ops that could go against this; only those keep and look at shadow state while the kernel runs.
+#include "delivery.h"
+
 #include <algorithm>
 
 #include "builder.h"
-#include "machine.h"
+#include "wgmma.h"
 
 namespace fa4::sim {
 
@@ -15,74 +18,190 @@ bool is_move(const Op& op) {
   return op.run == lane_handler(LaneCode::mov32) || op.run == lane_handler(LaneCode::mov64) || op.run == lane_handler(LaneCode::mov128);
 }
 
+// Warp::in_flight: what holds a register, and until when: its wait::ld number or wgmma group in the bits above.
+enum Holder : uint32_t { kNobody, kLoad, kAccumulator, kInput };
+constexpr uint32_t kHolderBits = 2;
+
+Holder holder(const Warp& w, uint16_t row) {
+  const uint32_t mark = w.in_flight[row], until = mark >> kHolderBits;
+  const Holder h = Holder(mark & 3);
+  if (h == kNobody) return h;
+  return until > (h == kLoad ? w.tmem_loads_known : w.wgmma.known) ? h : kNobody;
+}
+
+const char* const kRead[] = {"", "reads a register that tcgen05.ld has not delivered: tcgen05.wait::ld is missing before it",
+                             "reads an accumulator of a wgmma.mma_async in flight: wgmma.wait_group is missing before it",
+                             "reads a register that is A of a wgmma.mma_async in flight: wgmma.wait_group is missing before it"};
+const char* const kWritten[] = {"", "", "writes an accumulator of a wgmma.mma_async in flight: wgmma.wait_group is missing before it",
+                                "writes a register that is A of a wgmma.mma_async in flight: wgmma.wait_group is missing before it"};
+
+void require_writable(Warp& w, const Op* op, uint16_t row) {
+  const Holder h = holder(w, row);
+  if (h == kAccumulator || h == kInput) fault(w, op, Fault::Kind::poison, kWritten[h]);
+}
+
 const Op* checked(Warp& w, const Op* op, Mask mask) {
   const uint32_t index = uint32_t(op - w.code->ops.data());
   const DeliveryCheck& check = w.code->delivery.find(index)->second;
   if (check.move) {
-    for (size_t i = 0; i < check.sources.size(); ++i) w.undelivered[check.destinations[i]] = w.undelivered[check.sources[i]];
+    for (size_t i = 0; i < check.sources.size(); ++i) {
+      const uint16_t from = check.sources[i], to = check.destinations[i];
+      const Holder h = holder(w, from);
+      require_writable(w, op, to);
+      if (h == kAccumulator) complete_wgmmas(w);
+      w.in_flight[to] = h == kLoad || h == kAccumulator ? w.in_flight[from] : 0;
+      w.accessed[to] = w.accessed[from];
+    }
     return check.run(w, op, mask);
   }
   for (uint16_t row : check.sources) {
-    if (w.undelivered[row]) {
-      fault(w, op, Fault::Kind::poison, "reads a register that tcgen05.ld has not delivered: tcgen05.wait::ld is missing before it");
-    }
+    if (const Holder h = holder(w, row); h != kNobody) fault(w, op, Fault::Kind::poison, kRead[h]);
+    w.accessed[row] = w.wgmma.fences + 1;
   }
-  for (uint16_t row : check.destinations) w.undelivered[row] = 0;
+  for (uint16_t row : check.destinations) {
+    require_writable(w, op, row);
+    w.in_flight[row] = 0;
+    w.accessed[row] = w.wgmma.fences + 1;
+  }
   return check.run(w, op, mask);
 }
 
 }  // namespace
 
+void issue_tmem_load(Warp& w, std::span<const uint16_t> destinations) {
+  if (w.in_flight.empty()) return;
+  for (uint16_t row : destinations) w.in_flight[row] = (w.tmem_loads_known + 1) << kHolderBits | kLoad;
+}
+
+void issue_wgmma_registers(Warp& w, const Op* op, std::span<const uint16_t> accumulators, std::span<const uint16_t> inputs) {
+  if (w.in_flight.empty()) return;
+  const auto require_fence = [&](uint16_t row) {
+    if (w.accessed[row] > w.wgmma.fences) fault(w, op, Fault::Kind::poison, "wgmma.fence is missing between the last access to one of its registers and this wgmma.mma_async");
+  };
+  for (uint16_t row : accumulators) {
+    const Holder h = holder(w, row);
+    if (h == kLoad || h == kInput) fault(w, op, Fault::Kind::poison, h == kLoad ? kRead[h] : kWritten[h]);
+    require_fence(row);
+  }
+  for (uint16_t row : inputs) {
+    const Holder h = holder(w, row);
+    if (h == kLoad || h == kAccumulator) fault(w, op, Fault::Kind::poison, kRead[h]);
+    require_fence(row);
+  }
+  for (uint16_t row : inputs) w.in_flight[row] = w.wgmma.open << kHolderBits | kInput;
+  for (uint16_t row : accumulators) w.in_flight[row] = w.wgmma.open << kHolderBits | kAccumulator;
+}
+
+// ---- the data-flow pass --------------------------------------------------------------------------------------------------
+
+namespace {
+
+// What may hold for a virtual register.
+constexpr uint8_t kMayLoad = 1, kMayAccumulate = 2, kMayBeInput = 4, kMayBeInFlight = 7;
+constexpr uint8_t kMayLackFence = 8;  // accessed since the newest wgmma.fence
+
+}  // namespace
+
 void Builder::find_undelivered_uses() {
-  const size_t ops = code_.ops.size();
+  const size_t ops = code_.ops.size(), virtuals = virtual_rows_.size();
   guarded_.assign(ops, false);
-  if (std::none_of(code_.ops.begin(), code_.ops.end(), [](const Op& op) { return op.run == tmem_load; })) return;
+  held_.assign(virtuals, {~0u, 0});
+  const auto any = [&](Handler handler) { return std::any_of(code_.ops.begin(), code_.ops.end(), [&](const Op& op) { return op.run == handler; }); };
+  const bool wgmma = any(wgmma_mma_async);
+  if (!wgmma && !any(tmem_load)) return;
   std::vector<std::vector<uint32_t>> slots_of_op(ops);
   for (uint32_t s = 0; s < slots_.size(); ++s) slots_of_op[slots_[s].op].push_back(s);
-  // Virtual registers that may be undelivered where a block begins.
-  using Set = std::vector<bool>;
-  std::vector<Set> entry(blocks_.size(), Set(virtual_rows_.size(), false));
-  Set ever(virtual_rows_.size(), false);
+  using State = std::vector<uint8_t>;  // by virtual register
+  std::vector<State> entry(blocks_.size(), State(virtuals, 0));
+  if (wgmma) std::fill(entry[0].begin(), entry[0].end(), kMayLackFence);
+  State lacks_fence(virtuals, 0);  // of what some wgmma without a fence may use
   bool risky = false;
+  // The state at the end of a block; `mark`: notes the ops that may go against the rules, and for how long registers are held.
   const auto through = [&](uint32_t b, bool mark) {
-    Set in_flight = entry[b];
+    State state = entry[b];
+    const auto clear = [&](uint8_t bits) {
+      for (uint8_t& s : state) s &= uint8_t(~bits);
+    };
     for (uint32_t i = blocks_[b].begin; i < blocks_[b].end; ++i) {
       const Op& op = code_.ops[i];
-      if (op.run == tmem_wait_load && op.guard == 0) {
-        std::fill(in_flight.begin(), in_flight.end(), false);
-        continue;
+      if (mark) {
+        for (size_t v = 0; v < virtuals; ++v) {
+          if (state[v] & kMayBeInFlight) held_[v] = {std::min(held_[v].first, i), std::max(held_[v].second, i)};
+        }
       }
-      bool reads = false;
-      for (uint32_t s : slots_of_op[i]) reads |= slots_[s].is_use && in_flight[slots_[s].v];
-      if (reads && mark) risky = guarded_[i] = true;
-      const bool makes = op.run == tmem_load || (reads && is_move(op));
+      const bool always = op.guard == 0;
+      if (op.run == tmem_wait_load && always) clear(kMayLoad);
+      if (op.run == wgmma_wait_group && always && op.imm == 0) clear(kMayAccumulate | kMayBeInput);
+      if (op.run == wgmma_fence && always) clear(kMayLackFence);
+      const bool move = is_move(op), mma = op.run == wgmma_mma_async;
+      bool wrong = false;
+      uint8_t moved = 0;
       for (uint32_t s : slots_of_op[i]) {
-        if (!slots_[s].is_def) continue;
-        if (makes) ever[slots_[s].v] = in_flight[slots_[s].v] = true;
-        else if (!slots_[s].is_use && op.guard == 0) in_flight[slots_[s].v] = false;
+        const Slot& slot = slots_[s];
+        uint8_t& now = state[slot.v];
+        const bool registers = mma && slot.field == Field::aux;
+        if (registers) {
+          const uint8_t other = slot.is_def ? kMayLoad | kMayBeInput : kMayLoad | kMayAccumulate;
+          risky |= mark && (now & (other | kMayLackFence));
+          if (mark && (now & kMayLackFence)) lacks_fence[slot.v] = 1;
+        } else if (slot.is_use) {
+          wrong |= now & kMayBeInFlight;
+          moved |= now;
+          if (!move) now |= kMayLackFence;
+        }
       }
+      for (uint32_t s : slots_of_op[i]) {
+        const Slot& slot = slots_[s];
+        uint8_t& now = state[slot.v];
+        if (mma && slot.field == Field::aux) {
+          if (slot.is_def) now = always ? kMayAccumulate : uint8_t(now | kMayAccumulate);
+          else now |= kMayBeInput;
+        } else if (slot.is_def) {
+          wrong |= now & kMayBeInFlight;
+          const uint8_t next = move ? uint8_t(moved & ~kMayBeInput) : op.run == tmem_load ? uint8_t(kMayLoad | kMayLackFence) : kMayLackFence;
+          now = always && !slot.is_use ? next : uint8_t(now | next);
+        }
+      }
+      // A load may write what another one has not delivered.
+      if (mark && wrong && op.run != tmem_load) risky = guarded_[i] = true;
     }
-    return in_flight;
+    return state;
   };
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t b = 0; b < blocks_.size(); ++b) {
-      const Set out = through(b, false);
+      const State out = through(b, false);
       for (uint32_t s : blocks_[b].successors) {
-        for (size_t v = 0; v < out.size(); ++v) {
-          if (out[v] && !entry[s][v]) entry[s][v] = changed = true;
+        for (size_t v = 0; v < virtuals; ++v) {
+          const uint8_t joined = entry[s][v] | out[v];
+          changed |= joined != entry[s][v];
+          entry[s][v] = joined;
         }
       }
     }
   }
   for (uint32_t b = 0; b < blocks_.size(); ++b) through(b, true);
+  code_.tracks_registers = risky;
   if (!risky) {
     guarded_.assign(ops, false);
     return;
   }
-  // Whatever else writes such a register makes it readable again.
+  // Accesses to registers that may lack a fence are all noted, those of what was moved into them too.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = 0; i < ops; ++i) {
+      if (!is_move(code_.ops[i])) continue;
+      const auto lacks = [&](uint32_t s) { return slots_[s].is_def && lacks_fence[slots_[s].v]; };
+      if (std::none_of(slots_of_op[i].begin(), slots_of_op[i].end(), lacks)) continue;
+      for (uint32_t s : slots_of_op[i]) {
+        changed |= !lacks_fence[slots_[s].v];
+        lacks_fence[slots_[s].v] = 1;
+      }
+    }
+  }
   for (const Slot& slot : slots_) {
-    if (slot.is_def && ever[slot.v] && code_.ops[slot.op].run != tmem_load) guarded_[slot.op] = true;
+    const bool registers = code_.ops[slot.op].run == wgmma_mma_async && slot.field == Field::aux;
+    if (lacks_fence[slot.v] && !registers && code_.ops[slot.op].run != tmem_load) guarded_[slot.op] = true;
   }
 }
 
@@ -90,6 +209,7 @@ void Builder::guard_undelivered_uses() {
   for (const Slot& slot : slots_) {
     if (!guarded_[slot.op]) continue;
     Op& op = code_.ops[slot.op];
+    if (op.run == wgmma_mma_async && slot.field == Field::aux) continue;  // it looks at these itself
     const auto [it, added] = code_.delivery.try_emplace(slot.op);
     if (added) {
       it->second.run = op.run;

@@ -39,6 +39,8 @@ struct Fragment {
     bulk_group,  // cp.async.bulk.wait_group
     warp_sync,   // *.sync: until all lanes of the member mask came
     registers,   // setmaxnreg.inc: until the pool has enough
+    wgmma_group, // wgmma.wait_group
+    copy_group,  // cp.async.wait_group, wait_all
     joining,     // at a reconvergence point
   };
   const Op* pc = nullptr;
@@ -48,7 +50,7 @@ struct Fragment {
   bool time_limit = false;    // the next failed try_wait returns false (its time limit passed)
   uint32_t wait_object = 0;   // mbarrier address, barrier id, registers wanted
   uint32_t wait_value = 0;    // parity; groups that may stay pending
-  Mask members = 0;           // warp_sync
+  Mask members = 0;           // warp_sync; copy_group: the lanes that wait
   uint64_t wait_begin = 0;
 };
 
@@ -83,6 +85,16 @@ struct UnfencedBytes {
   std::byte other[32];  // what memory does not hold: the old bytes, or, in an AsyncView, the new ones
 };
 
+// A warp's wgmma groups.
+struct WgmmaGroups {
+  uint32_t open = 1;              // number of the group that commit_group will close
+  uint32_t known = 0;             // the warp has waited for the groups up to this one
+  uint32_t fences = 0;            // wgmma.fence
+  uint64_t issued = 0;            // wgmma.mma_async
+  uint64_t core_free = 0, last_done = 0;  // cycles
+  std::vector<uint32_t> pending;  // indices into Cta::wgmmas: issued and not waited for, in order
+};
+
 struct Warp {
   Row* rows = nullptr;
   uint32_t* predicates = nullptr;
@@ -100,8 +112,14 @@ struct Warp {
   uint32_t registers = 0;                // a thread, as setmaxnreg left it
   uint32_t setmaxnreg_count = 0;
   std::vector<uint32_t> tmem_pending_stores;  // (column << 16 | count) since the last wait::st
-  std::vector<uint8_t> undelivered;      // [row]: tcgen05.ld has not delivered it; only kept where the builder saw a risk
-  bool any_undelivered = false;
+  // [row], only kept where the builder saw a risk, see delivery.cpp: what holds a register in flight; the number of the
+  // wgmma.fence that must follow its newest access.
+  std::vector<uint32_t> in_flight, accessed;
+  uint32_t tmem_loads_known = 0;         // wait::ld
+  WgmmaGroups wgmma;
+  std::vector<uint32_t> copies;          // cp.async: indices into Cta::copies that some lane has not waited for, in order
+  uint64_t copy_groups[kLanes] = {};     // number of the group that the lane's commit_group will close
+  uint64_t copies_issued = 0, copies_done = 0;  // cp.async instructions; cycles
   fa4sim_warp_counters counters{};
   std::vector<HeldStore> held;           // in the order of their execution
   uint64_t spin_instructions = 0;        // in a row without progress, while other lanes of the warp wait
@@ -143,10 +161,10 @@ struct TmemAllocation {
 // Work of an asynchronous agent, between issue and landing.
 struct Event {
   enum class Kind : uint8_t {
-    mma, commit, box_load, bulk_load, box_store_read, box_store_done,
+    mma, commit, box_load, bulk_load, box_store_read, box_store_done, wgmma, thread_copy, thread_copy_arrival,
     // Under adversarial timing, what an agent does somewhere within its life: an MMA reads A or B, a load its source, a store
     // its source, and writes its destination.
-    mma_read_a, mma_read_b, load_fetch, store_fetch, store_write
+    mma_read_a, mma_read_b, wgmma_read, load_fetch, store_fetch, store_write
   };
   uint64_t time = 0, sequence = 0;
   Kind kind = Kind::mma;
@@ -157,9 +175,9 @@ struct Event {
   uint32_t bytes = 0;        // that are copied
   uint32_t extent = 0;       // of shared memory from its first to its last byte
   uint64_t global = 0;       // bulk copies: global address
-  uint64_t group = 0;        // stores: bulk group of the lane
+  uint64_t group = 0;        // stores: bulk group of the lane; thread_copy_arrival: the warp's cp.async before it
   int32_t coordinates[5] = {};
-  uint32_t slot = 0;         // mma: index into Cta::mmas; boxes: into Cta::maps
+  uint32_t slot = 0;         // mma: index into Cta::mmas; boxes: into Cta::maps; wgmma: into Cta::wgmmas; thread_copy: into Cta::copies
   uint32_t token = 0;        // the observer's
   const Op* op = nullptr;
 };
@@ -173,6 +191,42 @@ struct MmaWork {
 // What an MMA has read: a[k * 128 + m], b[n * 16 + k].
 struct MmaOperands {
   alignas(64) uint16_t a[16 * 128], b[256 * 16];
+};
+
+// One warp's part of a wgmma.mma_async: 16 rows.
+struct WgmmaWork {
+  const Op* op;
+  uint64_t a_descriptor, b_descriptor;
+  uint64_t invalidations;   // Cta::shared_invalidations at issue
+  uint64_t number;          // among those that the warp issued, from 1
+  uint32_t group;
+  uint16_t warp;
+  bool accumulate;
+  bool done;                // the registers hold the result
+  bool landed;              // it is complete
+  Row a[4];                 // A in registers, as they were at issue
+  std::vector<std::byte> operands;  // under adversarial timing: A and B as they were read
+};
+// The wgmma.mma_async instructions of a warpgroup, for the warps that have yet to execute them.
+struct WgmmaIssue {
+  const Op* op;
+  uint64_t a, b;
+  bool accumulate;
+};
+struct Warpgroup {
+  uint64_t first = 0;              // how many have been forgotten
+  std::vector<WgmmaIssue> issues;
+};
+
+// One cp.async of a warp.
+struct ThreadCopy {
+  const Op* op;
+  Mask lanes;               // that have not waited for it
+  bool landed;
+  uint64_t number;          // among those that the warp issued
+  uint64_t source[kLanes], group[kLanes];
+  uint32_t destination[kLanes];
+  uint8_t bytes[kLanes];    // of the source
 };
 
 // What a launch has in common for all its CTAs.
@@ -230,6 +284,11 @@ struct Cta {
   std::vector<UnfencedBytes> unfenced;                     // likewise, oldest first
   std::vector<TensorMap> maps;
   std::vector<uint32_t> free_mmas, free_maps;
+  std::vector<WgmmaWork> wgmmas;
+  std::vector<uint32_t> free_wgmmas;
+  std::vector<Warpgroup> warpgroups;
+  std::vector<ThreadCopy> copies;
+  std::vector<uint32_t> free_copies;
   std::vector<std::vector<uint32_t>> setmaxnreg_history;  // [warpgroup]
   uint32_t register_pool = 0;
   uint32_t in_flight = 0;                    // events of this CTA not yet landed

@@ -7,6 +7,7 @@
 #include "reduction.h"
 #include "shared_memory.h"
 #include "visibility.h"
+#include "warp_wide.h"
 
 namespace fa4::sim {
 namespace {
@@ -25,9 +26,10 @@ std::string hex(uint64_t v) {
   return text;
 }
 
-// The bytes that one lane's access touches, checked. Op::mode bit 0: the address register has 64 bits. A store that is
-// held back leaves its bytes as they are for now.
-std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write, bool held = false) {
+}  // namespace
+
+// A store that is held back leaves its bytes as they are for now.
+std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write, bool held) {
   Cta& cta = *w.cta;
   AddressSpace space = op->space;
   if (space == AddressSpace::generic) {
@@ -96,6 +98,8 @@ std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t by
     }
   }
 }
+
+namespace {
 
 // Element of Op::size bytes into a register of the rows that Op::aux names; sign extension if mode bit 1.
 const Op* load(Warp& w, const Op* op, Mask mask) {

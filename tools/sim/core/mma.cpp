@@ -21,7 +21,10 @@ Kernel kernel_for(Isa isa) {
   return mma_step_portable;
 }
 
-void check_shape(const MmaStep& step) {
+void check(const MmaStep& step) {
+  if ((step.a_type == MmaInput::tf32) != (step.b_type == MmaInput::tf32)) {
+    throw std::invalid_argument("mma_step: tf32 goes with tf32");
+  }
   if ((step.m == 64 || step.m == 128) && step.n >= 8 && step.n <= 256 && step.n % 8 == 0 &&
       step.d_pitch >= step.m) {
     return;
@@ -34,7 +37,8 @@ void check_shape(const MmaStep& step) {
 }  // namespace
 
 void mma_step(const MmaStep& step) {
-  check_shape(step);
+  check(step);
+  if (step.accumulator == MmaAccumulator::f16) return mma_step_reference(step);
   static const Kernel kernel = kernel_for(widest_isa());
   kernel(step);
 }
@@ -44,7 +48,8 @@ void mma_step(Isa isa, const MmaStep& step) {
     throw std::invalid_argument(std::string("mma_step: this CPU or build has no ") + isa_name(isa) +
                                 " kernels; isa_supported() tells which it has");
   }
-  check_shape(step);
+  check(step);
+  if (step.accumulator == MmaAccumulator::f16) return mma_step_reference(step);
   kernel_for(isa)(step);
 }
 

@@ -4,7 +4,8 @@
 // namespace and calls no inline function of the standard library: code compiled for one instruction set must
 // never be linked into another's.
 //
-// The products of f16 and bf16 numbers are exact in fp32, so a term cut to 2^(E - 25) is trunc(a * b * 2^(25
+// The products of f16, bf16 and tf32 numbers are exact in fp32, so a term cut to 2^(E - 25) is trunc(a * b *
+// 2^(25
 // - E)) as int32, and the sum is an integer sum. That holds while -101 <= E <= 120:
 //   at E = -101 a product below 2^-126, which fp32 may round, is below one unit and is cut to 0 in any case,
 //   and the smallest non-zero sum is the smallest normal number; at E = 120 neither products nor sum reach
@@ -27,11 +28,11 @@ constexpr int16_t zero_exponent = -4000, special_exponent = 16000;
 constexpr int all_zero_below = -2000;  // the sum of a zero's exponent and any other is below this
 constexpr int smallest_fast_exponent = -101, largest_fast_exponent = 120;
 constexpr int kept_bits = 25;
-constexpr uint32_t max_m = 128, max_n = 256, k_terms = 16;
+constexpr uint32_t max_m = 128, max_n = 256, max_depth = 16;
 
 // fp32 values and exponents of 16-bit numbers.
 template <MmaInput type>
-void decode(const uint16_t* raw, uint32_t count, bool negate, float* values, int16_t* exponents) {
+void decode_16(const uint16_t* raw, uint32_t count, bool negate, float* values, int16_t* exponents) {
   constexpr int fraction_bits = type == MmaInput::f16 ? 10 : 7;
   constexpr int top = type == MmaInput::f16 ? 31 : 255, bias = top >> 1;
   const uint32_t flip = negate ? 0x8000'0000u : 0u;
@@ -58,36 +59,51 @@ void decode(const uint16_t* raw, uint32_t count, bool negate, float* values, int
   }
 }
 
-void decode(MmaInput type, const uint16_t* raw, uint32_t count, bool negate, float* values,
+void decode_tf32(const uint32_t* raw, uint32_t count, bool negate, float* values, int16_t* exponents) {
+  const uint32_t flip = negate ? 0x8000'0000u : 0u;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t bits = raw[i] & 0xFFFF'E000, magnitude = bits & 0x7FFF'FFFF;
+    const int field = static_cast<int>(magnitude >> 23);
+    values[i] = __builtin_bit_cast(float, bits ^ flip);
+    int exponent = (field > 1 ? field : 1) - 127;
+    exponent = magnitude == 0 ? zero_exponent : exponent;
+    exponents[i] = static_cast<int16_t>(field == 255 ? special_exponent : exponent);
+  }
+}
+
+// `first` counts in values of the type.
+void decode(MmaInput type, const void* raw, uint32_t first, uint32_t count, bool negate, float* values,
             int16_t* exponents) {
-  if (type == MmaInput::f16) {
-    decode<MmaInput::f16>(raw, count, negate, values, exponents);
+  if (type == MmaInput::tf32) {
+    decode_tf32(static_cast<const uint32_t*>(raw) + first, count, negate, values, exponents);
+  } else if (type == MmaInput::f16) {
+    decode_16<MmaInput::f16>(static_cast<const uint16_t*>(raw) + first, count, negate, values, exponents);
   } else {
-    decode<MmaInput::bf16>(raw, count, negate, values, exponents);
+    decode_16<MmaInput::bf16>(static_cast<const uint16_t*>(raw) + first, count, negate, values, exponents);
   }
 }
 
 struct Operands {
-  alignas(64) float a[k_terms * max_m];  // as MmaStep::a
-  alignas(64) int16_t a_exponent[k_terms * max_m];
-  alignas(64) float b[max_n * k_terms];  // as MmaStep::b
-  alignas(64) int16_t b_exponent[max_n * k_terms];
+  alignas(64) float a[max_depth * max_m];  // as MmaStep::a
+  alignas(64) int16_t a_exponent[max_depth * max_m];
+  alignas(64) float b[max_n * max_depth];  // as MmaStep::b
+  alignas(64) int16_t b_exponent[max_n * max_depth];
 };
 
 // Rows m .. m + vectors * V::lanes of column n.
-template <class V, int vectors, bool accumulate>
+template <class V, int vectors, bool accumulate, uint32_t depth>
 inline void compute_block(const MmaStep& step, const Operands& operands, uint32_t m, uint32_t n) {
   using F = typename V::F;  // V::lanes fp32
   using I = typename V::I;  // V::lanes int32
   using H = typename V::H;  // 2 * V::lanes int16
   constexpr int lanes = V::lanes, pairs = vectors / 2;
   float* const d = step.d + n * step.d_pitch + m;
-  const float* const b = operands.b + n * k_terms;
-  const int16_t* const b_exponent = operands.b_exponent + n * k_terms;
+  const float* const b = operands.b + n * depth;
+  const int16_t* const b_exponent = operands.b_exponent + n * depth;
 
   H product_exponent[pairs];
   for (int v = 0; v < pairs; ++v) product_exponent[v] = V::set16(2 * zero_exponent);
-  for (uint32_t k = 0; k < k_terms; ++k) {
+  for (uint32_t k = 0; k < depth; ++k) {
     const H e = V::set16(b_exponent[k]);
     const int16_t* const a = operands.a_exponent + k * max_m + m;
     for (int v = 0; v < pairs; ++v) {
@@ -116,7 +132,7 @@ inline void compute_block(const MmaStep& step, const Operands& operands, uint32_
 
   I sum[vectors];
   for (int v = 0; v < vectors; ++v) sum[v] = V::set32(0);
-  for (uint32_t k = 0; k < k_terms; ++k) {
+  for (uint32_t k = 0; k < depth; ++k) {
     const F factor = V::set(b[k]);
     const float* const a = operands.a + k * max_m + m;
     for (int v = 0; v < vectors; ++v) {
@@ -149,11 +165,11 @@ inline void compute_block(const MmaStep& step, const Operands& operands, uint32_
   }
 }
 
-template <class V, int vectors, bool accumulate>
+template <class V, int vectors, bool accumulate, uint32_t depth>
 void compute(const MmaStep& step, const Operands& operands) {
   for (uint32_t n = 0; n < step.n; ++n) {
     for (uint32_t m = 0; m < step.m; m += vectors * V::lanes) {
-      compute_block<V, vectors, accumulate>(step, operands, m, n);
+      compute_block<V, vectors, accumulate, depth>(step, operands, m, n);
     }
   }
 }
@@ -163,19 +179,22 @@ template <class V, int vectors>
 void run_step(const MmaStep& step) {
   static_assert(64 % (vectors * V::lanes) == 0 || (vectors * V::lanes) % 64 == 0);
   Operands operands;
+  const uint32_t depth = step.depth();
   if (step.m == max_m) {
-    decode(step.a_type, step.a, k_terms * max_m, step.negate_a, operands.a, operands.a_exponent);
+    decode(step.a_type, step.a, 0, depth * max_m, step.negate_a, operands.a, operands.a_exponent);
   } else {
-    for (uint32_t k = 0; k < k_terms; ++k) {
-      decode(step.a_type, step.a + k * max_m, step.m, step.negate_a, operands.a + k * max_m,
+    for (uint32_t k = 0; k < depth; ++k) {
+      decode(step.a_type, step.a, k * max_m, step.m, step.negate_a, operands.a + k * max_m,
              operands.a_exponent + k * max_m);
     }
   }
-  decode(step.b_type, step.b, step.n * k_terms, step.negate_b, operands.b, operands.b_exponent);
-  if (step.accumulate) {
-    compute<V, vectors, true>(step, operands);
+  decode(step.b_type, step.b, 0, step.n * depth, step.negate_b, operands.b, operands.b_exponent);
+  if (depth == 16) {
+    step.accumulate ? compute<V, vectors, true, 16>(step, operands)
+                    : compute<V, vectors, false, 16>(step, operands);
   } else {
-    compute<V, vectors, false>(step, operands);
+    step.accumulate ? compute<V, vectors, true, 8>(step, operands)
+                    : compute<V, vectors, false, 8>(step, operands);
   }
 }
 

@@ -34,6 +34,15 @@ struct MmaAccess {
   uint32_t a_column, d_column;
 };
 
+// What a warp's part of one wgmma.mma_async reads of shared memory.
+struct WgmmaAccess {
+  const MatrixDescriptor* a;  // nullptr: A is in registers
+  const MatrixDescriptor* b;
+  bool a_mn_major, b_mn_major;
+  uint32_t n;
+  uint64_t number;            // among those of the warp, from 1
+};
+
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -67,7 +76,15 @@ class Observer {
   virtual void copy_in_landed(const Event& event) = 0;                      // before complete_tx
   virtual void copy_out_issued(const Warp& w, const Event& event) = 0;      // shared to global, in a bulk group
   virtual void copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pending_group, bool read_only) = 0;
+  // cp.async: issued by a lane, known to it by a wait, or made known by an arrival on an mbarrier that follows it.
+  virtual void thread_copy_issued(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes) = 0;
+  virtual void thread_copy_waited(const Warp& w, int lane, uint32_t address, uint32_t bytes) = 0;
+  virtual void thread_copy_arrival_issued(const Warp& w, const Event& event) = 0;
+  virtual void thread_copy_arrived(const Event& event, uint32_t address, uint32_t bytes) = 0;
+  virtual void thread_copy_arriving(const Event& event) = 0;                // after its copies, before it counts
   virtual void mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess& access) = 0;
+  virtual void wgmma_issued(const Warp& w, const Op* op, const WgmmaAccess& access) = 0;
+  virtual void wgmma_waited(const Warp& w, uint64_t number) = 0;            // for those up to this one
   virtual uint32_t commit_issued(const Warp& w, const Event& event) = 0;
   virtual void commit_landed(const Event& event) = 0;                       // before the arrival
 };

@@ -70,10 +70,10 @@ struct FixedRow {
   uint16_t row;
 };
 
-// An op that may meet a register which tcgen05.ld has not delivered yet: what it does once that is checked.
+// An op that may meet a register in flight (delivery.h): what it does once that is checked.
 struct DeliveryCheck {
   Handler run;
-  bool move;                              // copies registers, which is allowed: the copy is undelivered as well
+  bool move;                              // copies registers, which is allowed: the copy is in flight as well
   std::vector<uint16_t> sources, destinations;
 };
 
@@ -85,7 +85,8 @@ struct Code {
   std::vector<ptx::Location> locations;   // one an op
   std::vector<uint32_t> instruction;      // one an op: index into the function's instructions
   std::vector<FixedRow> fixed;
-  std::unordered_map<uint32_t, DeliveryCheck> delivery;  // by op; empty when wait::ld stands before every use
+  std::unordered_map<uint32_t, DeliveryCheck> delivery;  // by op; empty when a wait stands before every use
+  bool tracks_registers = false;          // warps keep shadow state of registers in flight
   uint32_t rows = 0;                      // register file of a warp
   uint32_t predicates = 1;                // [0] is the constant true
   uint32_t static_shared_bytes = 0;

@@ -7,7 +7,9 @@
 #include <cstring>
 
 #include "builder.h"
+#include "delivery.h"
 #include "shared_memory.h"
+#include "warp_wide.h"
 
 namespace fa4::sim {
 
@@ -19,18 +21,6 @@ void build_mma(Builder& b, Modifiers& m);
 void build_commit(Builder& b, Modifiers& m);
 
 namespace {
-
-void require_whole_warp(Warp& w, const Op* op, Mask mask) {
-  if (mask != w.alive) fault(w, op, Fault::Kind::illegal_instruction, "a .sync.aligned instruction must be executed by all lanes of the warp together");
-}
-
-uint32_t uniform(Warp& w, const Op* op, uint16_t row, Mask mask, const char* what) {
-  const uint32_t first = w.rows[row].lane[first_lane(mask)];
-  for (Mask m = mask; m; m &= m - 1) {
-    if (w.rows[row].lane[first_lane(m)] != first) fault(w, op, Fault::Kind::illegal_instruction, std::string(what) + " differs between the lanes of the warp");
-  }
-  return first;
-}
 
 bool valid_columns(uint32_t n) { return n >= 32 && n <= 512 && std::has_single_bit(n); }
 
@@ -182,10 +172,7 @@ const Op* tmem_load(Warp& w, const Op* op, Mask mask) {
       w.rows[rows[r]].lane[t] = tmem.cells->word[v.column + at.column][base + at.lane];
     }
   }
-  if (!w.undelivered.empty()) {
-    for (uint32_t r = 0; r < op->aux_count; ++r) w.undelivered[rows[r]] = 1;
-    w.any_undelivered = true;
-  }
+  issue_tmem_load(w, {rows, op->aux_count});
   count(w, v, FA4SIM_EVENT_TMEM_LOAD, op->aux_count);
   if (w.cta->observer) w.cta->observer->tmem_access(w, op, v.column, v.columns, false);
   return op + 1;
@@ -226,10 +213,7 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
 
 const Op* tmem_wait_load(Warp& w, const Op* op, Mask mask) {
   require_whole_warp(w, op, mask);
-  if (w.any_undelivered) {
-    std::fill(w.undelivered.begin(), w.undelivered.end(), uint8_t(0));
-    w.any_undelivered = false;
-  }
+  ++w.tmem_loads_known;
   if (w.cta->observer) w.cta->observer->tmem_waited(w, false);
   return op + 1;
 }

@@ -49,7 +49,8 @@ std::string decode_instruction(uint32_t bits, Shape* s) {
   return {};
 }
 
-// "" if every byte of the operand is there to be read.
+}  // namespace
+
 std::string operand_problem(const Cta& cta, const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
   const uint64_t* const valid = cta.shared_valid.data();
   const uint32_t end = cta.shared_end;
@@ -65,6 +66,8 @@ std::string operand_problem(const Cta& cta, const MatrixDescriptor& d, bool mn_m
   return "element (" + std::to_string(bad_mn) + ", " + std::to_string(bad_k) + ") lies in " + shared_name(cta, bad - 1) +
          ", which nobody has written or a copy in flight will write";
 }
+
+namespace {
 
 // 8 x 8 elements of 16 bits: rows at from[i * from_pitch], columns to to[j * to_pitch].
 void transpose(const uint16_t* const from[8], uint16_t* to, size_t to_pitch) {
@@ -89,7 +92,8 @@ const uint16_t* chunk(const Cta& cta, const MatrixDescriptor& d, bool mn_major, 
   return reinterpret_cast<const uint16_t*>(cta.shared.data() + chunk_address(d, mn_major, mn, k));
 }
 
-// a[k * 128 + m]
+}  // namespace
+
 void gather_a(const Cta& cta, const MatrixDescriptor& d, bool mn_major, uint32_t rows, uint16_t* a) {
   if (mn_major) {
     each_chunk(d, true, rows, [&](uint32_t m, uint32_t k, uint32_t address) { std::memcpy(a + k * 128 + m, cta.shared.data() + address, 16); });
@@ -104,7 +108,6 @@ void gather_a(const Cta& cta, const MatrixDescriptor& d, bool mn_major, uint32_t
   }
 }
 
-// b[n * 16 + k]
 void gather_b(const Cta& cta, const MatrixDescriptor& d, bool mn_major, uint32_t rows, uint16_t* b) {
   if (!mn_major) {
     each_chunk(d, false, rows, [&](uint32_t n, uint32_t k, uint32_t address) { std::memcpy(b + n * 16 + k, cta.shared.data() + address, 16); });
@@ -118,6 +121,8 @@ void gather_b(const Cta& cta, const MatrixDescriptor& d, bool mn_major, uint32_t
     }
   }
 }
+
+namespace {
 
 // The 32-bit lane mask of a partition that rows of the accumulator use.
 Mask lanes_used(uint32_t m) { return m == 128 ? kAllLanes : 0xFFFF; }

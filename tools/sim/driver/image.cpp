@@ -60,7 +60,7 @@ CUresult damaged(const std::string& what) {
 }
 
 const char* simulated_targets =
-    "the simulated GPU runs PTX for sm_100, sm_100a, sm_100f, and for older targets without a letter";
+    "the simulated GPU runs PTX for sm_100, sm_100a, sm_100f, sm_90a, and for older targets without a letter";
 
 class Scanner {
  public:
@@ -208,6 +208,7 @@ bool read_ptx_header(std::string_view text, PtxHeader* header) {
 bool runs_target(std::string_view target, int* rank) {
   if (target == "sm_100f") return *rank = 1001, true;
   if (target == "sm_100a") return *rank = 1002, true;
+  if (target == "sm_90a") return *rank = 1, true;  // not a Blackwell's, but its instructions are simulated too
   if (!target.starts_with("sm_")) return false;
   target.remove_prefix(3);
   if (target.size() < 2 || target.size() > 3) return false;

@@ -8,7 +8,9 @@
 #include "../core/bulk.h"
 #include "../core/builder.h"
 #include "../core/tcgen05.h"
+#include "../core/thread_copy.h"
 #include "../core/visibility.h"
+#include "../core/wgmma.h"
 
 namespace fa4::sim {
 
@@ -122,10 +124,15 @@ void Group::start(size_t slot, int64_t id) {
   cta.mmas.clear();
   cta.maps.clear();
   cta.free_mmas.clear();
+  cta.wgmmas.clear();
+  cta.free_wgmmas.clear();
+  cta.copies.clear();
+  cta.free_copies.clear();
   cta.free_maps.clear();
   cta.unfenced.clear();
   const uint32_t warps = (cta.threads + kLanes - 1) / kLanes;
   cta.setmaxnreg_history.assign((warps + 3) / 4, {});
+  cta.warpgroups.assign((warps + 3) / 4, {});
   cta.register_pool = kRegisterFile - std::min(kRegisterFile, warps * kLanes * code.launch_registers);
   cta.in_flight = 0;
   cta.tensor_core_free = cta.last_mma_done = cta.tma_free = 0;
@@ -149,7 +156,10 @@ void Group::start(size_t slot, int64_t id) {
     const uint32_t lanes = std::min(cta.threads - i * kLanes, uint32_t(kLanes));
     w.alive = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
     w.registers = code.launch_registers;
-    if (!code.delivery.empty()) w.undelivered.assign(code.rows, 0);
+    if (code.tracks_registers) {
+      w.in_flight.assign(code.rows, 0);
+      w.accessed.assign(code.rows, 1);
+    }
     w.local.assign(size_t(code.local_bytes) * kLanes, std::byte{0});
     Fragment f;
     f.pc = code.ops.data();
@@ -234,8 +244,12 @@ void Group::land(const Event& event) {
     case Event::Kind::bulk_load: land_bulk_load(event); break;
     case Event::Kind::box_store_read: land_box_store_read(event); break;
     case Event::Kind::box_store_done: land_box_store_done(event); break;
+    case Event::Kind::wgmma: land_wgmma(event); break;
+    case Event::Kind::thread_copy: land_thread_copy(event); break;
+    case Event::Kind::thread_copy_arrival: land_thread_copy_arrival(event); break;
     case Event::Kind::mma_read_a:
     case Event::Kind::mma_read_b: read_mma_operand(event); break;
+    case Event::Kind::wgmma_read: read_wgmma_operands(event); break;
     case Event::Kind::load_fetch: fetch_load(event); break;
     case Event::Kind::store_fetch: fetch_store(event); break;
     case Event::Kind::store_write: write_store(event); break;
@@ -290,6 +304,10 @@ void Group::check_nothing_in_flight(const Cta& cta) const {
       case Event::Kind::mma:
       case Event::Kind::mma_read_a:
       case Event::Kind::mma_read_b: what = "MMA"; break;
+      case Event::Kind::wgmma:
+      case Event::Kind::wgmma_read: what = "wgmma.mma_async"; break;
+      case Event::Kind::thread_copy: what = "copy"; break;
+      case Event::Kind::thread_copy_arrival: what = "arrival"; break;
       case Event::Kind::commit: what = "commit"; break;
       case Event::Kind::box_store_read:
       case Event::Kind::store_fetch: what = "store, which has not read its source,"; break;
@@ -303,6 +321,7 @@ void Group::check_nothing_in_flight(const Cta& cta) const {
 }
 
 void Group::finish(Cta& cta) {
+  if (const std::string mismatch = wgmma_mismatch(cta); !mismatch.empty()) fault(cta, 0, nullptr, Fault::Kind::illegal_instruction, mismatch);
   if (!cta.tmem_allocations.empty()) {
     fault(cta, 0, nullptr, Fault::Kind::illegal_instruction,
           "the CTA ended with " + std::to_string(cta.tmem_allocations.front().columns) + " TMEM columns allocated: tcgen05.dealloc is missing");

@@ -103,6 +103,8 @@ std::string waits_for(const Cta& cta, const Warp& w, const Fragment& f) {
       std::snprintf(text, sizeof text, "waits for lanes 0x%08x of its warp", f.members);
       return text;
     }
+    case State::copy_group: return "waits for cp.async" + (f.wait_value == ~0u ? std::string() : " groups, all but the newest " + std::to_string(f.wait_value));
+    case State::wgmma_group: return "waits for wgmma groups, all but the newest " + std::to_string(f.wait_value);
     case State::registers: return "waits for " + std::to_string(f.wait_object) + " registers; the pool has " + std::to_string(cta.register_pool);
     case State::joining: return "waits for the other lanes to reconverge: " + lanes(w.joins[f.join].expected & ~w.joins[f.join].arrived);
   }

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensor core's side of wgmma: what happens when a warp's part of a wgmma.mma_async completes.
+#pragma once
+
+#include <string>
+
+#include "machine.h"
+
+namespace fa4::sim {
+
+void land_wgmma(const Event& event);
+void read_wgmma_operands(const Event& event);  // under adversarial timing, between issue and completion
+// Executes what the warp has issued and what has not been executed yet, so that registers hold what it will
+// write: for a move of such a register, which compilers make and hardware does not see.
+void complete_wgmmas(Warp& warp);
+// True when the groups that a wgmma.wait_group asks for are complete.
+bool wgmma_groups_passed(const Warp& warp, const Fragment& fragment);
+// "" or why the warps of a warpgroup have not executed the same wgmma.mma_async instructions; when they have
+// exited.
+std::string wgmma_mismatch(const Cta& cta);
+
+}  // namespace fa4::sim
