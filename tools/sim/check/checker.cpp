@@ -243,7 +243,7 @@ void Checker::check(const Actor& who, const Access& before, const Access& now, c
     // one accumulator of one shape, of which the documents say so. The issues themselves must have an order.
     const bool issued_before = before.index == now.index || who.group->clock.plain[kFirstLane + before.index] >= mma_issue_[before.time];
     if (!issued_before) report(FindingKind::race, false, who, before, now, cell, before_wrote, now_writes);
-    else if (before.index != now.index || before.lanes != now.lanes) used_mma_axiom_ = true;
+    else if (before.index != now.index || before.lanes != now.lanes) axioms_ |= FA4SIM_AXIOM_MMA_ORDER;
     return;
   }
   // Atomic operations and other strong accesses never race with each other; their scopes take in the whole CTA.
@@ -257,7 +257,8 @@ void Checker::check(const Actor& who, const Access& before, const Access& now, c
   } else if (sense != Sense::thread && before_wrote && !fenced_by_writer(who, before, sense)) {
     report(FindingKind::distant_proxy_fence, true, who, before, now, cell, before_wrote, now_writes);
   } else if (tensor == Tensor::fenced && before.agent != Agent::owner) {
-    report(FindingKind::missing_tensor_fence, true, who, before, now, cell, before_wrote, now_writes);
+    if (cta_->launch->model == Model::silicon) axioms_ |= FA4SIM_AXIOM_TENSOR_FENCES;
+    else report(FindingKind::missing_tensor_fence, true, who, before, now, cell, before_wrote, now_writes);
   }
 }
 
@@ -303,27 +304,35 @@ void Checker::tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t
   (write ? who.warp->stores : who.warp->loads).push_back({column, columns});
 }
 
-// The warp's loads or stores are over: from now on their time is known.
+// Loads or stores of these columns are over: from now on their time is known.
+void Checker::settle_tmem(const Warp& w, uint32_t column, uint32_t columns, bool stores) {
+  const Time now = warps_[w.index].now;
+  const auto settle = [&](Access& a) {
+    if (a.agent == Agent::warp && a.index == w.index && a.time == kPending) a.time = now;
+  };
+  for (uint32_t c = column; c < column + columns; ++c) {
+    const uint32_t at = c * TensorMemory::partitions + w.index % TensorMemory::partitions;
+    if (stores) {
+      settle(tmem_[at].write);
+      continue;
+    }
+    settle(tmem_[at].read);
+    if (const auto others = tmem_readers_.find(at); others != tmem_readers_.end()) {
+      for (Access& a : others->second) settle(a);
+    }
+  }
+}
+
 void Checker::tmem_waited(const Warp& w, bool stores) {
   WarpState& s = warps_[w.index];
   auto& pending = stores ? s.stores : s.loads;
-  const auto settle = [&](Access& a) {
-    if (a.agent == Agent::warp && a.index == w.index && a.time == kPending) a.time = s.now;
-  };
-  for (const auto& [column, columns] : pending) {
-    for (uint32_t c = column; c < column + columns; ++c) {
-      const uint32_t at = c * TensorMemory::partitions + w.index % TensorMemory::partitions;
-      if (stores) {
-        settle(tmem_[at].write);
-      } else {
-        settle(tmem_[at].read);
-        if (const auto others = tmem_readers_.find(at); others != tmem_readers_.end()) {
-          for (Access& a : others->second) settle(a);
-        }
-      }
-    }
-  }
+  for (const auto& [column, columns] : pending) settle_tmem(w, column, columns, stores);
   pending.clear();
+}
+
+void Checker::tmem_delivered(const Warp& w, uint32_t column, uint32_t columns) {
+  settle_tmem(w, column, columns, false);
+  axioms_ |= FA4SIM_AXIOM_LOAD_DELIVERY;
 }
 
 // The columns change hands: whatever was done to them before must be over and known.

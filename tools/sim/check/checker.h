@@ -38,13 +38,15 @@ class Checker final : public Observer {
   // Of all CTAs that this checker has watched.
   const std::vector<Finding>& findings() const { return findings_; }
   const std::vector<GlobalWrite>& global_writes() const { return global_writes_; }
-  // Whether a verdict rests on the order of MMAs with different accumulators or from different threads.
-  bool used_mma_axiom() const { return used_mma_axiom_; }
+  // FA4SIM_AXIOM_*, that a verdict rests on: the order of MMAs with different accumulators or from different threads; and
+  // what Model::silicon lets through.
+  uint32_t axioms() const { return axioms_; }
 
   void shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes, bool write) override;
   void global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) override;
   void tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t columns, bool write) override;
   void tmem_waited(const Warp& w, bool stores) override;
+  void tmem_delivered(const Warp& w, uint32_t column, uint32_t columns) override;
   void tmem_allocated(const Warp& w, const Op* op, uint32_t column, uint32_t columns, uint32_t shared_address) override;
   void tmem_released(const Warp& w, const Op* op, uint32_t column, uint32_t columns) override;
   void warp_barrier(const Warp& w, const Op* op, Mask members) override;
@@ -195,6 +197,7 @@ class Checker final : public Observer {
   void read_box(const Event& event, const Actor& who, const Access& access);
   template <class F>
   void each_box_row(const Event& event, F f) const;
+  void settle_tmem(const Warp& w, uint32_t column, uint32_t columns, bool stores);
   void tmem_owned(const Warp& w, const Op* op, uint32_t column, uint32_t columns);
   void check(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote, bool now_writes,
              Sense sense, Tensor tensor);
@@ -238,7 +241,7 @@ class Checker final : public Observer {
   uint64_t generic_begin_ = ~0ull, generic_end_ = 0;    // all that threads wrote to global memory
   uint64_t memory_at_ = 0;                              // global address that a report is about
   std::pair<uint32_t, uint32_t> phases_;                // that a report is about: waited for, current
-  bool used_mma_axiom_ = false;
+  uint32_t axioms_ = 0;
   Grid& grid_;
   std::vector<StoreStream> streams_;
   std::vector<Clock> snapshots_;  // by Event::token

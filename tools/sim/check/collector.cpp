@@ -53,7 +53,7 @@ std::vector<Finding> Collector::take() {
   for (auto& checker : checkers_) {
     if (!checker) continue;
     merge(all, checker->findings());
-    used_mma_axiom_ |= checker->used_mma_axiom();
+    axioms_ |= checker->axioms();
     writes.insert(writes.end(), checker->global_writes().begin(), checker->global_writes().end());
     checker.reset();
   }

@@ -25,14 +25,14 @@ class Collector {
   // In order of CTA and cycle, one for each pair of instructions; independent of the number of host threads. Ends what
   // was collected so far.
   std::vector<Finding> take();
-  // Whether what was watched so far rests on the axiom of the order of MMAs.
-  bool used_mma_axiom() const { return used_mma_axiom_; }
+  // FA4SIM_AXIOM_*: what the verdicts so far rest on.
+  uint32_t axioms() const { return axioms_; }
 
  private:
   std::mutex mutex_;
   std::unique_ptr<check::Grid> grid_;
   std::vector<std::unique_ptr<check::Checker>> checkers_;
-  bool used_mma_axiom_ = false;
+  uint32_t axioms_ = 0;
 };
 
 }  // namespace fa4::sim

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A register that tcgen05.ld writes holds nothing until the warp's wait::ld. It may be moved before (compilers do so in
+// A register that tcgen05.ld writes holds nothing until the warp's wait::ld (or, under Model::silicon, until it is used). It may
+// be moved before (compilers do so in
 // software-pipelined loops), but nothing else may read it. A data-flow pass finds the few ops that could meet such a
 // register; only those keep and look at shadow state while the kernel runs.
 #include <algorithm>
@@ -15,6 +16,13 @@ bool is_move(const Op& op) {
   return op.run == lane_handler(LaneCode::mov32) || op.run == lane_handler(LaneCode::mov64) || op.run == lane_handler(LaneCode::mov128);
 }
 
+// A use of a register waits for the whole load that fills it.
+void deliver(Warp& w, uint16_t load) {
+  std::replace(w.undelivered.begin(), w.undelivered.end(), load, uint16_t(0));
+  const uint32_t columns = w.tmem_loads[load - 1u];
+  if (w.cta->observer) w.cta->observer->tmem_delivered(w, columns >> 16, columns & 0xFFFF);
+}
+
 const Op* checked(Warp& w, const Op* op, Mask mask) {
   const uint32_t index = uint32_t(op - w.code->ops.data());
   const DeliveryCheck& check = w.code->delivery.find(index)->second;
@@ -23,7 +31,10 @@ const Op* checked(Warp& w, const Op* op, Mask mask) {
     return check.run(w, op, mask);
   }
   for (uint16_t row : check.sources) {
-    if (w.undelivered[row]) {
+    if (!w.undelivered[row]) continue;
+    if (w.cta->launch->model == Model::silicon) {
+      deliver(w, w.undelivered[row]);
+    } else {
       fault(w, op, Fault::Kind::poison, "reads a register that tcgen05.ld has not delivered: tcgen05.wait::ld is missing before it");
     }
   }

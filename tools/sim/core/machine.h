@@ -100,8 +100,10 @@ struct Warp {
   uint32_t registers = 0;                // a thread, as setmaxnreg left it
   uint32_t setmaxnreg_count = 0;
   std::vector<uint32_t> tmem_pending_stores;  // (column << 16 | count) since the last wait::st
-  std::vector<uint8_t> undelivered;      // [row]: tcgen05.ld has not delivered it; only kept where the builder saw a risk
-  bool any_undelivered = false;
+  // [row]: 0, or the place in tmem_loads, + 1, of the tcgen05.ld that has not delivered it; only kept where the builder saw a
+  // risk.
+  std::vector<uint16_t> undelivered;
+  std::vector<uint32_t> tmem_loads;      // (column << 16 | count) since the last wait::ld; kept likewise
   fa4sim_warp_counters counters{};
   std::vector<HeldStore> held;           // in the order of their execution
   uint64_t spin_instructions = 0;        // in a row without progress, while other lanes of the warp wait

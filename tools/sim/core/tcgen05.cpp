@@ -157,6 +157,20 @@ constexpr Mask kLanesOfM64 = 0xFFFF;
 
 }  // namespace
 
+// A place for the load in Warp::tmem_loads, + 1. Where wait::ld never comes (Model::silicon), places of loads that are over
+// are used again; each that is not has a register.
+static uint16_t note_load(Warp& w, uint32_t columns) {
+  if (w.tmem_loads.size() <= w.undelivered.size()) {
+    w.tmem_loads.push_back(columns);
+    return uint16_t(w.tmem_loads.size());
+  }
+  for (uint16_t load = 1;; ++load) {
+    if (std::find(w.undelivered.begin(), w.undelivered.end(), load) != w.undelivered.end()) continue;
+    w.tmem_loads[load - 1u] = columns;
+    return load;
+  }
+}
+
 const Op* tmem_load(Warp& w, const Op* op, Mask mask) {
   const Window v = window(w, op, mask);
   const auto shape = TmemShape(op->mode);
@@ -183,8 +197,8 @@ const Op* tmem_load(Warp& w, const Op* op, Mask mask) {
     }
   }
   if (!w.undelivered.empty()) {
-    for (uint32_t r = 0; r < op->aux_count; ++r) w.undelivered[rows[r]] = 1;
-    w.any_undelivered = true;
+    const uint16_t load = note_load(w, v.column << 16 | v.columns);
+    for (uint32_t r = 0; r < op->aux_count; ++r) w.undelivered[rows[r]] = load;
   }
   count(w, v, FA4SIM_EVENT_TMEM_LOAD, op->aux_count);
   if (w.cta->observer) w.cta->observer->tmem_access(w, op, v.column, v.columns, false);
@@ -226,9 +240,9 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
 
 const Op* tmem_wait_load(Warp& w, const Op* op, Mask mask) {
   require_whole_warp(w, op, mask);
-  if (w.any_undelivered) {
-    std::fill(w.undelivered.begin(), w.undelivered.end(), uint8_t(0));
-    w.any_undelivered = false;
+  if (!w.tmem_loads.empty()) {
+    std::fill(w.undelivered.begin(), w.undelivered.end(), uint16_t(0));
+    w.tmem_loads.clear();
   }
   if (w.cta->observer) w.cta->observer->tmem_waited(w, false);
   return op + 1;
