@@ -203,6 +203,17 @@ ForeignClocks Checker::everything_known(const Clock& clock) const {
   return known;
 }
 
+// What was published for other CTAs, and may have come from this one.
+void Checker::learn_published(const ForeignClocks& published, Clock& into) const {
+  for (const auto& [cta, lanes] : published) {
+    if (cta != cta_->id) {
+      join(into.foreign[cta], lanes);
+      continue;
+    }
+    for (size_t i = 0; i < lanes.size(); ++i) into.plain[kFirstLane + i] = std::max(into.plain[kFirstLane + i], lanes[i]);
+  }
+}
+
 // What a lane's newest releasing fence covers becomes known to whom reads what it writes now.
 void Checker::publish_fenced(uint32_t lane, Clock& into) {
   const auto fenced = fenced_.find(lane);
@@ -265,17 +276,11 @@ void Checker::order_access(const Warp& w, const Op* op, int lane, uint64_t locat
     }
     const ForeignClocks* published = beyond && (order & kBeyondCta) ? grid_.published(location) : nullptr;
     if (!published) return;
-    Clock foreign(lanes_);
-    foreign.foreign = *published;
-    if (const auto own = foreign.foreign.find(cta_->id); own != foreign.foreign.end()) {
-      std::copy(own->second.begin(), own->second.end(), foreign.plain.begin() + kFirstLane);
-      foreign.foreign.erase(own);
-    }
     if (order & kAcquire) {
-      acquire(w, 1u << lane, foreign);
+      each_group(warps_[w.index], 1u << lane, [&](Group& g) { learn_published(*published, g.clock); });
     } else {
       Seen& seen = seen_of(thread);
-      seen.clock.join_all(foreign);
+      learn_published(*published, seen.clock);
       seen.beyond_cta = true;
     }
     return;

@@ -192,6 +192,7 @@ class Checker final : public Observer {
   void note_phase(const Warp& w, const Op* op, Mask lanes, Barrier& barrier);
   void require_waits_seen(const Barrier& barrier);
   void require_unused(const Actor& who, const Access& now, Barrier& barrier);
+  void learn_published(const ForeignClocks& published, Clock& into) const;
   ForeignClocks everything_known(const Clock& clock) const;
   void log_box(const Event& event, const Actor& who, const Access& access);
   void read_box(const Event& event, const Actor& who, const Access& access);
