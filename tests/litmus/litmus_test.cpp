@@ -140,3 +140,14 @@ TEST_CASE("a verdict says which axioms it rests on") {
   CHECK(axioms("st to mma: no wait::st", Model::silicon) == "poison");
   CHECK(axioms("ld to mma: the whole chain", Model::silicon) == none);
 }
+
+TEST_CASE("both writers of one global word are named") {
+  for (const Litmus& test : thread_litmus()) {
+    if (test.name != "ctas: two write one word") continue;
+    const std::string report = watch(test, 0).report;
+    INFO(report);
+    for (const char* part : {"first   CTA 0, warp 0", "then    CTA 1, warp 0", "write at", "PTX line", "st.global", "-byte allocation"}) {
+      CHECK(report.find(part) != std::string::npos);
+    }
+  }
+}

@@ -94,6 +94,7 @@ int check_checked(const CheckRequest& request) {
                                    {"difference", different},
                                    {"axioms", axioms},
                                    {"seconds", seconds},
+                                   {"peak_mebibytes", peak_mebibytes()},
                                    {"findings", findings_json(findings)}};
     std::ofstream file(request.json_path);
     file << report.dump(2) << '\n';

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "findings.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -79,10 +81,16 @@ std::vector<std::string> axioms_used(const support::SimulatorApi& simulator) {
   return axioms;
 }
 
+double peak_mebibytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return double(usage.ru_maxrss) / 1024;
+}
+
 void print_verdict(uint64_t errors, uint64_t warnings, double seconds, const std::string& model,
                    const std::vector<std::string>& axioms) {
-  fmt::print("{}  {}, {} errors and {} warnings in {:.2f} s\n", heading("Verdict"),
-             errors || warnings ? "NOT CLEAN" : "CLEAN", errors, warnings, seconds);
+  fmt::print("{}  {}, {} errors and {} warnings in {:.2f} s; peak memory {:.0f} MiB\n", heading("Verdict"),
+             errors || warnings ? "NOT CLEAN" : "CLEAN", errors, warnings, seconds, peak_mebibytes());
   fmt::print("  Exact for the executions that were watched, under the model '{}'. It rests on the PTX ISA{}\n", model,
              axioms.empty() ? "." : " and on what it does not state:");
   for (const std::string& axiom : axioms) fmt::print("  {}.\n", axiom);

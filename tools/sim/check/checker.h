@@ -7,7 +7,10 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -17,6 +20,7 @@
 #include "clock.h"
 #include "finding.h"
 #include "grid.h"
+#include "provenance.h"
 
 namespace fa4::sim::check {
 
@@ -27,6 +31,8 @@ struct GlobalWrite {
   uint64_t cta;
   uint32_t op;
   uint16_t warp;
+  const std::string* writer;   // "store warp 14: write at ...", the checker's
+  const GlobalMemory* memory;
 };
 
 class Checker final : public Observer {
@@ -41,6 +47,10 @@ class Checker final : public Observer {
   // FA4SIM_AXIOM_*, that a verdict rests on: the order of MMAs with different accumulators or from different threads; and
   // what Model::silicon lets through.
   uint32_t axioms() const { return axioms_; }
+
+  // What orders accesses that conflict is kept from now on: for these pairs of lines of the PTX, or for all if there are none.
+  void explain(const std::set<std::pair<uint32_t, uint32_t>>& pairs);
+  const std::vector<Ordering>& orderings() const { return orderings_; }
 
   void shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes, bool write) override;
   void global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) override;
@@ -202,6 +212,8 @@ class Checker final : public Observer {
   void tmem_owned(const Warp& w, const Op* op, uint32_t column, uint32_t columns);
   void check(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote, bool now_writes,
              Sense sense, Tensor tensor);
+  void explain_order(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote, bool now_writes,
+                     bool tensor);
   void report(FindingKind kind, bool warning, const Actor& who, const Access& before, const Access& now, const Cell* cell,
               bool before_wrote, bool now_writes);
   // A finding of this pair that is there already, counted once more; or nullptr.
@@ -216,6 +228,8 @@ class Checker final : public Observer {
   StoreStream& stream(uint32_t lane, Component* component);
   uint32_t snapshot();
   void unobserved(const Access& access, const std::string& what, const std::string& chain, bool warning = false);
+
+  void note_global_write(uint64_t begin, uint64_t end, uint32_t op, uint32_t warp);
 
   const Cta* cta_ = nullptr;
   uint32_t lanes_ = 0;
@@ -251,6 +265,11 @@ class Checker final : public Observer {
   bool relaxed_ = false;  // there were hand-overs without acquire or release: they cause, and leave no trace in clocks
   std::vector<Finding> findings_;
   std::vector<GlobalWrite> global_writes_;
+  std::map<std::tuple<uint64_t, uint32_t, uint32_t>, std::string> writers_;  // by launch, op and warp
+  std::optional<Provenance> provenance_;                    // only where orders are explained
+  std::set<std::pair<uint32_t, uint32_t>> explained_pairs_;  // empty: all
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> explained_;  // times, in this CTA
+  std::vector<Ordering> orderings_;
 };
 
 }  // namespace fa4::sim::check
