@@ -146,7 +146,8 @@ TEST_CASE("both writers of one global word are named") {
     if (test.name != "ctas: two write one word") continue;
     const std::string report = watch(test, 0).report;
     INFO(report);
-    for (const char* part : {"first   CTA 0, warp 0", "then    CTA 1, warp 0", "write at", "PTX line", "st.global", "-byte allocation"}) {
+    for (const char* part : {"first   CTA 0, warp 0", "then    CTA 1, warp 0", "write at", "PTX line",
+                             "st.global", "-byte allocation"}) {
       CHECK(report.find(part) != std::string::npos);
     }
   }

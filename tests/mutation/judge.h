@@ -35,8 +35,8 @@ class Judge {
   explicit Judge(uint32_t seeds);
   // Stops at the first thing that is wrong.
   Verdict judge(const std::string& ptx) const;
-  // In each configuration, with nominal timing: what orders accesses that conflict, for these pairs of lines of the PTX or for
-  // all if there are none.
+  // In each configuration, with nominal timing: what orders accesses that conflict, for these pairs of lines
+  // of the PTX or for all if there are none.
   struct Explained {
     std::string configuration;
     std::vector<sim::Ordering> orderings;

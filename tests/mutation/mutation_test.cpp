@@ -43,11 +43,13 @@ const std::vector<Judge::Explained>& original_orders() {
   return all;
 }
 bool goes_through(const fa4::sim::Ordering& ordering, const std::set<uint32_t>& lines) {
-  return std::any_of(ordering.lines.begin(), ordering.lines.end(), [&](uint32_t n) { return lines.count(n); });
+  return std::any_of(ordering.lines.begin(), ordering.lines.end(),
+                     [&](uint32_t n) { return lines.count(n); });
 }
 
-// For a mutant that nobody notices: the pairs of accesses that the kernel orders by what the mutant changes, and what the
-// checker says orders them in the mutant, in every configuration. Returns how many pairs there are.
+// For a mutant that nobody notices: the pairs of accesses that the kernel orders by what the mutant changes,
+// and what the checker says orders them in the mutant, in every configuration. Returns how many pairs there
+// are.
 size_t explain_harmless(const Task& task) {
   std::vector<std::set<std::pair<uint32_t, uint32_t>>> wanted;
   std::set<std::pair<uint32_t, uint32_t>> all;
@@ -130,7 +132,8 @@ void expect_kills(const std::vector<Task>& tasks) {
       needed.insert(reason);
       const size_t pairs = explain_harmless(tasks[i]);
       CHECK((pairs > 0) == (reason->because == Because::another_path));
-      if (pairs == 0) std::printf("    no two accesses that conflict are ordered by it, in any configuration\n");
+      if (pairs == 0)
+        std::printf("    no two accesses that conflict are ordered by it, in any configuration\n");
       ++survivors;
     }
   }
@@ -170,9 +173,12 @@ TEST_CASE("mutants of the source", "[source]") {
     if (file.path().extension() != ".ptx") continue;
     const std::string path = file.path(), name = file.path().stem();
     tasks.push_back(
-        {"source", name, [path] {
+        {"source",
+         name,
+         [path] {
            return KernelText(fa4::sim::test::read_text(path), entries(), MUTATION_SOURCE_ROOT).text();
-         }, {}});
+         },
+         {}});
   }
   std::sort(tasks.begin(), tasks.end(), [](const Task& x, const Task& y) { return x.where < y.where; });
   CHECK(tasks.size() >= 15);

@@ -281,7 +281,7 @@ void Checker::order_access(const Warp& w, const Op* op, int lane, uint64_t locat
     if (order & kReduction) return;  // no acquire pattern (PTX ISA 8.11.1)
     const auto found = locations_.find(location);
     if (found != locations_.end()) {
-      if (provenance_ && (order & kAcquire)) provenance_->acquired(found->second.sources, w.index, 1u << lane, op_index(op));
+      if (provenance_ && (order & kAcquire)) provenance_->acquired(found->second.sources, w.index, 1u << lane, op_index(op), "what was written there");
       if (order & kAcquire)
         acquire(w, 1u << lane, found->second);
       else
@@ -329,7 +329,7 @@ void Checker::memory_fence(const Warp& w, const Op* op, Mask lanes) {
       seen_.erase(seen);
       // A fence of the CTA's scope makes nothing of other CTAs known.
       if (known.beyond_cta && !(op->order & kBeyondCta)) known.clock.foreign.clear();
-      if (provenance_) provenance_->acquired(known.clock.sources, w.index, m & (0u - m), op_index(op));
+      if (provenance_) provenance_->acquired(known.clock.sources, w.index, m & (0u - m), op_index(op), "what was read before");
       acquire(w, m & (0u - m), known.clock);
     }
   }

@@ -94,7 +94,7 @@ void Checker::copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pendin
       Provenance::Sources over;
       provenance_->completed(over, component, done, s.newest.op);
       if (!read_only) provenance_->completed(over, component + 1, done, s.newest.op);
-      provenance_->acquired(over, w.index, 1u << lane, op_index(w.fragments[size_t(w.current)].pc) - 1);
+      provenance_->acquired(over, w.index, 1u << lane, op_index(w.fragments[size_t(w.current)].pc) - 1, "the bulk group");
     }
     std::erase_if(s.groups, [&](const auto& g) { return !read_only && g.first < first_pending_group; });
   }
@@ -125,7 +125,7 @@ void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess&
   join_tensor(w, *who.group, 1u << lane, mma_clock_.tensor);
   Time& own = mma_clock_.plain[kFirstLane + who.lane];
   own = std::max(own, who.warp->now);
-  if (provenance_) provenance_->released(mma_clock_.sources, w.index, 1u << lane, who.warp->now, op_index(op));
+  if (provenance_) provenance_->released(mma_clock_.sources, Provenance::By::mma, w.index, 1u << lane, who.warp->now, op_index(op));
   ++who.warp->now;
 }
 

@@ -172,7 +172,7 @@ void Checker::release(const Warp& w, const Op* op, Mask lanes, Clock& into) {
     t = std::max(t, s.now);
   }
   s.releases.push_back({s.now, op_index(op)});
-  if (provenance_) provenance_->released(into.sources, w.index, lanes, s.now, op_index(op));
+  if (provenance_) provenance_->released(into.sources, Provenance::By::thread, w.index, lanes, s.now, op_index(op));
   if (s.releases.size() > 256) s.releases.erase(s.releases.begin(), s.releases.begin() + 128);
   ++s.now;
 }
@@ -387,8 +387,8 @@ void Checker::warp_barrier(const Warp& w, const Op* op, Mask members) {
   s.releases.push_back({s.now, op_index(op)});
   if (provenance_) {
     Provenance::Sources all;
-    provenance_->released(all, w.index, members, s.now, op_index(op), true);
-    provenance_->acquired(all, w.index, members, op_index(op), true);
+    provenance_->released(all, Provenance::By::warp_barrier, w.index, members, s.now, op_index(op));
+    provenance_->acquired(all, w.index, members, op_index(op), "the warp", true);
   }
   ++s.now;
 }
@@ -400,7 +400,7 @@ void Checker::cta_barrier_arrived(const Warp& w, const Op* op, Mask lanes, uint3
 void Checker::cta_barrier_passed(const Warp& w, Mask lanes, uint32_t id) {
   acquire(w, lanes, cta_barriers_[id]);
   // The same instruction released before it waited.
-  if (provenance_ && !warps_[w.index].releases.empty()) provenance_->acquired(cta_barriers_[id].sources, w.index, lanes, warps_[w.index].releases.back().second);
+  if (provenance_ && !warps_[w.index].releases.empty()) provenance_->acquired(cta_barriers_[id].sources, w.index, lanes, warps_[w.index].releases.back().second, "barrier " + std::to_string(id));
   if (lanes == w.alive) merge_groups(w);
 }
 
@@ -507,7 +507,10 @@ void Checker::mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t 
     else *same = wait;
   }
   used(w, op, lanes, *b);
-  if (provenance_ && (op->order & kAcquire)) provenance_->acquired(b->completed.sources, w.index, lanes, op_index(op));
+  if (provenance_ && (op->order & kAcquire)) {
+    const std::string phase = ", phase " + std::to_string(b->completed.plain[b->component] - 1);
+    provenance_->acquired(b->completed.sources, w.index, lanes, op_index(op), barrier_name(*cta_, address) + phase);
+  }
   if (op->order & kAcquire) return acquire(w, lanes, b->completed);
   for (Mask m = lanes; m; m &= m - 1) learn_relaxed(w, first_lane(m), b->completed);
 }

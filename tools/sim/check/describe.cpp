@@ -111,7 +111,8 @@ void Checker::explain_order(const Actor& who, const Access& before, const Access
   o.first = describe_access(before, before_wrote);
   o.second = describe_access(now, now_writes);
   for (const Provenance::Step& step : provenance_->path({by_lane, index, before.time}, who.lane, tensor)) {
-    o.steps.push_back((step.warp < 0 ? "completion of " : role_name(*cta_, uint32_t(step.warp)) + ": ") + place(*cta_, code.ops.data() + step.op));
+    o.steps.push_back((step.warp < 0 ? "completion of " : role_name(*cta_, uint32_t(step.warp)) + ": ") + place(*cta_, code.ops.data() + step.op) +
+                      (step.object.empty() ? "" : ", on " + step.object));
     o.lines.push_back(code.locations[step.op].line);
   }
   orderings_.push_back(std::move(o));

@@ -21,12 +21,12 @@ void Provenance::clear() {
 }
 
 // A later release of the same lanes passes on all that an earlier one did.
-void Provenance::released(Sources& into, uint32_t warp, Mask lanes, Time time, uint32_t op, bool warp_barrier) {
+void Provenance::released(Sources& into, By by, uint32_t warp, Mask lanes, Time time, uint32_t op) {
   const auto id = uint32_t(releases_.size());
-  releases_.push_back({++sequence_, true, warp_barrier, warp, lanes, time, op});
+  releases_.push_back({++sequence_, true, by, warp, lanes, time, op});
   const auto same = std::find_if(into.begin(), into.end(), [&](uint32_t other) {
     const Release& r = releases_[other];
-    return r.by_lanes && r.warp == warp && r.lanes == lanes;
+    return r.by_lanes && r.by == by && r.warp == warp && r.lanes == lanes;
   });
   if (same == into.end()) into.push_back(id);
   else *same = id;
@@ -34,11 +34,11 @@ void Provenance::released(Sources& into, uint32_t warp, Mask lanes, Time time, u
 
 void Provenance::completed(Sources& into, Component component, Time time, uint32_t op) {
   into.push_back(uint32_t(releases_.size()));
-  releases_.push_back({++sequence_, false, false, component, 0, time, op});
+  releases_.push_back({++sequence_, false, By::thread, component, 0, time, op});
 }
 
-void Provenance::acquired(const Sources& from, uint32_t warp, Mask lanes, uint32_t op, bool warp_barrier) {
-  of_warp(acquires_, warp).push_back({++sequence_, lanes, op, warp_barrier, from});
+void Provenance::acquired(const Sources& from, uint32_t warp, Mask lanes, uint32_t op, const std::string& object, bool warp_barrier) {
+  of_warp(acquires_, warp).push_back({++sequence_, lanes, op, warp_barrier, object, from});
 }
 
 void Provenance::fenced(uint32_t warp, Mask lanes, Time time, uint32_t op, bool before) {
@@ -66,7 +66,7 @@ bool Provenance::is(const From& from, const Release& r, bool tensor) const {
   if (r.by_lanes != from.by_lane) return false;
   if (!r.by_lanes) return r.warp == from.index && r.time >= from.time;
   if (r.warp != from.index / kLanes || !(r.lanes >> (from.index % kLanes) & 1) || r.time < from.time) return false;
-  return !tensor || r.warp_barrier || before_release(from, r);
+  return !tensor || r.by == By::warp_barrier || before_release(from, r);
 }
 
 std::vector<Provenance::Step> Provenance::path(const From& from, uint32_t lane, bool tensor) const {
@@ -96,14 +96,22 @@ std::vector<Provenance::Step> Provenance::steps(const From& from, const std::vec
                                                 bool tensor) const {
   std::vector<Step> all;
   const Release& first = releases_[release];
-  if (tensor && from.by_lane && !first.warp_barrier) all.push_back({before_release(from, first)->op, int32_t(first.warp)});
+  if (tensor && from.by_lane && first.by != By::warp_barrier) all.push_back({before_release(from, first)->op, int32_t(first.warp), {}});
   for (;;) {
     const Release& r = releases_[release];
     const Place& here = places[size_t(at)];
     const Acquire& a = acquires_[here.warp][acquire];
-    all.push_back({r.op, r.by_lanes ? int32_t(r.warp) : -1});
-    if (a.op != r.op || here.warp != r.warp) all.push_back({a.op, int32_t(here.warp)});
-    if (tensor && !a.warp_barrier) all.push_back({newest_after(here.warp, here.lanes, here.sequence)->op, int32_t(here.warp)});
+    const bool same = r.by_lanes && a.op == r.op && here.warp == r.warp;
+    all.push_back({r.op, r.by_lanes ? int32_t(r.warp) : -1, same ? a.object : std::string()});
+    if (r.by_lanes && r.by == By::mma) {
+      for (uint32_t id : a.from) {
+        if (releases_[id].by_lanes || releases_[id].warp != kMmaStream) continue;
+        all.push_back({releases_[id].op, -1, {}});
+        break;
+      }
+    }
+    if (!same) all.push_back({a.op, int32_t(here.warp), a.object});
+    if (tensor && !a.warp_barrier) all.push_back({newest_after(here.warp, here.lanes, here.sequence)->op, int32_t(here.warp), {}});
     if (here.later < 0) return all;
     release = here.release;
     acquire = here.acquire;

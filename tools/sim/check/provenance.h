@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "clock.h"
@@ -17,11 +18,14 @@ class Provenance {
   using Sources = std::vector<uint32_t>;
 
   void clear();
-  // Lanes of a warp release what they know and did up to `time`. Through bar.warp.sync tcgen05 operations need no fences.
-  void released(Sources& into, uint32_t warp, Mask lanes, Time time, uint32_t op, bool warp_barrier = false);
+  // How lanes release: a thread itself; all of a warp at bar.warp.sync, where tcgen05 operations need no fences; by issuing an
+  // MMA, for whoever waits for a commit that covers it.
+  enum class By : uint8_t { thread, warp_barrier, mma };
+  // Lanes of a warp release what they know and did up to `time`.
+  void released(Sources& into, By by, uint32_t warp, Mask lanes, Time time, uint32_t op);
   // Asynchronous work is over: of `component` everything up to `time` is known to whoever acquires it.
   void completed(Sources& into, Component component, Time time, uint32_t op);
-  void acquired(const Sources& from, uint32_t warp, Mask lanes, uint32_t op, bool warp_barrier = false);
+  void acquired(const Sources& from, uint32_t warp, Mask lanes, uint32_t op, const std::string& object, bool warp_barrier = false);
   // tcgen05.fence::before_thread_sync or ::after_thread_sync
   void fenced(uint32_t warp, Mask lanes, Time time, uint32_t op, bool before);
 
@@ -33,7 +37,8 @@ class Provenance {
   };
   struct Step {
     uint32_t op;
-    int32_t warp;  // -1: the completion of asynchronous work
+    int32_t warp;        // -1: the completion of asynchronous work
+    std::string object;  // that it waits for, "" where it waits for none
   };
   // From the access to where the lane is now; empty: nothing orders them. `tensor`: with tcgen05 fences at the hand-overs.
   std::vector<Step> path(const From& from, uint32_t lane, bool tensor) const;
@@ -41,7 +46,8 @@ class Provenance {
  private:
   struct Release {
     uint64_t sequence;
-    bool by_lanes, warp_barrier;
+    bool by_lanes;
+    By by;
     uint32_t warp;  // or the component
     Mask lanes;
     Time time;
@@ -52,6 +58,7 @@ class Provenance {
     Mask lanes;
     uint32_t op;
     bool warp_barrier;
+    std::string object;
     Sources from;
   };
   struct Fence {
