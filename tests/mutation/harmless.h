@@ -71,7 +71,12 @@ inline std::span<const Harmless> harmless() {
        "before if (warp == kMmaWarp) ptx::tcgen05_dealloc",
        "what follows is dealloc, no asynchronous operation either: the barrier orders it"},
       {Because::nothing_to_order, "remove fence::before_thread_sync",
-       "ptx::tcgen05_fence_before_thread_sync(); <- for", "before cta.bar.softmax_corr_full.arrive(stage);",
+       "ptx::tcgen05_fence_before_thread_sync(); <- for (; block >= unmasked",
+       "before cta.bar.softmax_corr_full.arrive(stage);",
+       "as the next one; and the masked blocks, one or two of a task, leave no pair to it"},
+      {Because::another_path, "remove fence::before_thread_sync",
+       "ptx::tcgen05_fence_before_thread_sync(); <- for (; block >= 0",
+       "before cta.bar.softmax_corr_full.arrive(stage);",
        "correction needs of this thread only that it has seen s_ready, and a commit stands for the "
        "completion of its MMAs wherever it is "
        "passed on to; the thread's own loads of S are handed over by the fence before p_o_rescale"},
