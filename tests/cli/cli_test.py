@@ -267,6 +267,18 @@ class Hazards(unittest.TestCase):
             self.assertEqual((finding["severity"], finding["kind"]), ("error", "missing proxy fence"))
             self.assertTrue(finding["kernel"].startswith("fa4_forward_f16_"))
 
+    def test_models(self):
+        """Without tcgen05 fences and wait::ld the kernel relies on what the hardware does beside the documents."""
+        relaxed, report = self.folder / "relaxed.ptx", self.folder / "report.json"
+        relaxed.write_text("".join(line for line in Path(PTX).read_text().splitlines(keepends=True)
+                                   if "tcgen05.fence::" not in line and "tcgen05.wait::ld" not in line))
+        text = self.check("--seeds", 2, "--independent-lanes", "--model", "silicon", "--image", relaxed, "--json", report)
+        self.assertIn("under the model 'silicon'", text)
+        found = json.loads(report.read_text())
+        self.assertEqual((found["model"], found["errors"], found["warnings"], len(found["axioms"])), ("silicon", 0, 0, 3))
+        self.assertIn("tcgen05.wait::ld is missing", self.check("--seeds", 0, "--image", relaxed, expect=1))
+        self.assertIn("silicon", fa4("check", "--model", "hardware", expect=2))
+
     def test_run(self):
         self.assertIn("CLEAN", run(*self.shape, "--hazards", "--check"))
         o = self.folder / "o.npy"

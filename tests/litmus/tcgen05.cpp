@@ -82,6 +82,8 @@ std::vector<Litmus> tcgen05_litmus() {
 
       {"ld to mma: the whole chain", load_to_mma(kWaitLoad + kBefore + kArrive, kWait + kAfter), "clean"},
       {"ld to mma: no wait::ld", load_to_mma(kBefore + kArrive, kWait + kAfter), "race"},
+      {"ld to mma: used before the arrival, no wait::ld",
+       load_to_mma(line("add.u32 %r9, %v1, 1") + kBefore + kArrive, kWait + kAfter), "poison"},
       {"ld to mma: no fence::before", load_to_mma(kWaitLoad + kArrive, kWait + kAfter),
        "missing tcgen05 fence"},
       {"ld to mma: no fence::after", load_to_mma(kWaitLoad + kBefore + kArrive, kWait),

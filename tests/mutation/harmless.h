@@ -7,7 +7,12 @@
 
 namespace fa4::mutation {
 
+// The test asks the checker: for the pairs of accesses that the kernel orders by what the mutant changes, it
+// must name the chain of synchronisations that orders them without; or there must be no such pair.
+enum class Because { another_path, nothing_to_order };
+
 struct Harmless {
+  Because because;
   const char* kind;
   const char* where;  // begins so
   const char* near;   // and contains this; null: `where` is all of it
@@ -17,79 +22,91 @@ struct Harmless {
 inline std::span<const Harmless> harmless() {
   static const Harmless table[] = {
       // ---- waits that another path makes redundant ----
-      {"remove wait",
+      {Because::another_path, "remove wait",
        "cta.bar.softmax_corr_empty.wait_warp(stage, message_phase); <- wait_message_slot(); <- for", "",
        "s_ready of this block was committed after the value MMA of the block before, which waited for "
        "p_o_rescale, where correction "
        "arrives after it has read that block's message; so the slot is free. Only the message at the end of "
        "a task needs the wait"},
-      {"remove wait", "cta.bar.kv_empty.wait(kv.index, kv.phase); <- load_kv(params.v, blocks - 1);", "",
+      {Because::another_path, "remove wait",
+       "cta.bar.kv_empty.wait(kv.index, kv.phase); <- load_kv(params.v, blocks - 1);", "",
        "the slot held the last K of the task before; q_empty[1], which load_q(1) has just waited for, is "
        "committed after all MMAs that read that K"},
       // ---- both stages exchanged, the later signal covering the earlier ----
-      {"wait on the neighbour", "cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);", "",
+      {Because::another_path, "wait on the neighbour", "cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);",
+       "",
        "store returns tile 1 after tile 0, so stage 0 waits for more than it must, and stage 1 for what "
        "stage 0 has seen"},
-      {"wait on the neighbour", "cta.bar.q_empty.wait(stage, q_phase); <- load_q(0);", "",
+      {Because::another_path, "wait on the neighbour", "cta.bar.q_empty.wait(stage, q_phase); <- load_q(0);",
+       "",
        "q_empty[1] is committed after q_empty[0], and a commit covers all MMAs before it; load_q(1) waits "
        "for the same phase once more"},
-      {"wait on the neighbour",
+      {Because::nothing_to_order, "wait on the neighbour",
        "for (int stage = 0; stage < kQStages; ++stage) cta.bar.q_empty.wait(stage, q_phase);", "",
        "both stages are waited for, in the other order"},
-      {"wait on the neighbour", "cta.bar.corr_epi_full.wait(stage, phase);", "",
+      {Because::another_path, "wait on the neighbour", "cta.bar.corr_epi_full.wait(stage, phase);", "",
        "correction hands over tile 1 after tile 0, so the first wait covers both"},
-      {"arrive at the neighbour",
+      {Because::nothing_to_order, "arrive at the neighbour",
        "for (int stage = 0; stage < kQStages; ++stage) cta.bar.p_o_rescale.arrive(stage);", "",
        "both stages are released, in the other order, and nothing has touched O yet"},
-      {"arrive at the neighbour", "cta.bar.corr_epi_full.arrive(stage); <- hand_over(stage);", "",
+      {Because::another_path, "arrive at the neighbour",
+       "cta.bar.corr_epi_full.arrive(stage); <- hand_over(stage);", "",
        "tile 1 is signalled when tile 0 is written and the other way round; store waits for corr_epi_full[0] "
        "first, which then covers both"},
       // ---- the end of the grid ----
-      {"remove wait_group", "ptx::cp_async_bulk_wait_group<0>();", "",
+      {Because::nothing_to_order, "remove wait_group", "ptx::cp_async_bulk_wait_group<0>();", "",
        "wait_group.read 0 in the loop has seen the sources read; that the writes have landed is what the end "
        "of the grid means"},
-      {"wait_group leaves one more", "ptx::cp_async_bulk_wait_group<0>();", "", "as without it"},
+      {Because::nothing_to_order, "wait_group leaves one more", "ptx::cp_async_bulk_wait_group<0>();", "",
+       "as without it"},
       // ---- fences with nothing to order ----
-      {"remove fence::before_thread_sync", "ptx::tcgen05_fence_before_thread_sync();",
-       "(after } before ptx::bar_sync<0>();)",
+      {Because::nothing_to_order, "remove fence::before_thread_sync",
+       "ptx::tcgen05_fence_before_thread_sync();", "(after } before ptx::bar_sync<0>();)",
        "the only tcgen05 operation before it is alloc, which blocks until it is done: no asynchronous "
        "operation that a fence would order"},
-      {"remove fence::after_thread_sync", "ptx::tcgen05_fence_after_thread_sync();", "before const Cta cta",
+      {Because::nothing_to_order, "remove fence::after_thread_sync",
+       "ptx::tcgen05_fence_after_thread_sync();", "before const Cta cta",
        "as its counterpart before the barrier"},
-      {"remove fence::after_thread_sync", "ptx::tcgen05_fence_after_thread_sync();",
+      {Because::another_path, "remove fence::after_thread_sync", "ptx::tcgen05_fence_after_thread_sync();",
        "before if (warp == kMmaWarp) ptx::tcgen05_dealloc",
        "what follows is dealloc, no asynchronous operation either: the barrier orders it"},
-      {"remove fence::before_thread_sync", "ptx::tcgen05_fence_before_thread_sync(); <- for",
+      {Because::nothing_to_order, "remove fence::before_thread_sync",
+       "ptx::tcgen05_fence_before_thread_sync(); <- for (; block >= unmasked",
+       "before cta.bar.softmax_corr_full.arrive(stage);",
+       "as the next one; and the masked blocks, one or two of a task, leave no pair to it"},
+      {Because::another_path, "remove fence::before_thread_sync",
+       "ptx::tcgen05_fence_before_thread_sync(); <- for (; block >= 0",
        "before cta.bar.softmax_corr_full.arrive(stage);",
        "correction needs of this thread only that it has seen s_ready, and a commit stands for the "
        "completion of its MMAs wherever it is "
        "passed on to; the thread's own loads of S are handed over by the fence before p_o_rescale"},
-      {"remove fence::before_thread_sync", "ptx::tcgen05_fence_before_thread_sync();",
-       "(after ptx::bar_warp_sync(); before ptx::bar_sync<0>();)",
+      {Because::nothing_to_order, "remove fence::before_thread_sync",
+       "ptx::tcgen05_fence_before_thread_sync();", "(after ptx::bar_warp_sync(); before ptx::bar_sync<0>();)",
        "each role has executed one after its last access to tensor memory, at the arrival that handed it "
        "over"},
       // ---- joins of a warp that nothing .aligned follows before the next one ----
-      {"remove bar.warp.sync", "ptx::bar_warp_sync();", "", "bar.sync follows, which gathers the warp"},
-      {"remove bar.warp.sync",
+      {Because::nothing_to_order, "remove bar.warp.sync", "ptx::bar_warp_sync();", "",
+       "bar.sync follows, which gathers the warp"},
+      {Because::nothing_to_order, "remove bar.warp.sync",
        "cta.bar.softmax_corr_empty.wait_warp(stage, message_phase); <- wait_message_slot();", nullptr,
        "each lane has waited for itself and accesses its own words; s_ready of the next task joins them "
        "before anything .aligned"},
-      {"remove bar.warp.sync", "cta.bar.softmax_corr_full.wait_warp(stage, message_phase);",
-       "before const float factor",
+      {Because::nothing_to_order, "remove bar.warp.sync",
+       "cta.bar.softmax_corr_full.wait_warp(stage, message_phase);", "before const float factor",
        "each lane has waited for itself and reads its own word; vote.sync gathers them before anything "
        ".aligned"},
-      {"remove bar.warp.sync", "cta.bar.softmax_corr_full.wait_warp(stage, message_phase);",
-       "before const float sum",
+      {Because::nothing_to_order, "remove bar.warp.sync",
+       "cta.bar.softmax_corr_full.wait_warp(stage, message_phase);", "before const float sum",
        "each lane has waited for itself and reads its own words; the wait for o_ready joins them before "
        "anything .aligned"},
-      {"remove bar.warp.sync", "cta.bar.o_ready.wait_warp(stage, o_phase);", "",
+      {Because::nothing_to_order, "remove bar.warp.sync", "cta.bar.o_ready.wait_warp(stage, o_phase);", "",
        "the wait for corr_epi_empty joins them before anything .aligned"},
-      {"remove bar.warp.sync", "cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);",
-       "(after if (blocks == 0)",
+      {Because::nothing_to_order, "remove bar.warp.sync",
+       "cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);", "(after if (blocks == 0)",
        "a task without blocks writes zeros with ordinary stores, each lane its own; nothing .aligned before "
        "the next wait"},
-      {"remove relinquish_alloc_permit", "ptx::tcgen05_relinquish_alloc_permit();", "",
-       "the CTA holds all 512 columns: no other CTA of the SM could allocate before the dealloc anyway"},
+      {Because::nothing_to_order, "remove relinquish_alloc_permit", "ptx::tcgen05_relinquish_alloc_permit();",
+       "", "the CTA holds all 512 columns: no other CTA of the SM could allocate before the dealloc anyway"},
   };
   return table;
 }

@@ -146,6 +146,21 @@ std::string Judge::wrong_numbers(const Config& c, const Output& output) {
   return {};
 }
 
+std::vector<Judge::Explained> Judge::explain(const std::string& ptx,
+                                             const std::set<std::pair<uint32_t, uint32_t>>& pairs) const {
+  sim::test::Kernel kernel(ptx, 1, 4, kBudget);
+  sim::Collector collector;
+  collector.explain(pairs);
+  kernel.device().set_observers([&](uint32_t thread) { return collector.observer(thread); });
+  std::vector<Explained> all;
+  for (const Config& c : configs_) {
+    run(kernel, c);
+    collector.take();
+    all.push_back({support::describe(c.problem), collector.take_orderings()});
+  }
+  return all;
+}
+
 Verdict Judge::judge(const std::string& ptx) const {
   using By = Verdict::By;
   std::unique_ptr<sim::test::Kernel> kernel;

@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/compare.h"
@@ -33,6 +35,14 @@ class Judge {
   explicit Judge(uint32_t seeds);
   // Stops at the first thing that is wrong.
   Verdict judge(const std::string& ptx) const;
+  // In each configuration, with nominal timing: what orders accesses that conflict, for these pairs of lines
+  // of the PTX or for all if there are none.
+  struct Explained {
+    std::string configuration;
+    std::vector<sim::Ordering> orderings;
+  };
+  std::vector<Explained> explain(const std::string& ptx,
+                                 const std::set<std::pair<uint32_t, uint32_t>>& pairs) const;
   uint32_t configurations() const { return uint32_t(configs_.size()); }
   uint32_t seeds() const { return seeds_; }
 

@@ -33,14 +33,14 @@ void same_bits_for_every_seed(Dtype dtype, uint32_t sms) {
   REQUIRE(simulator.get_counters(&counters) == 0);
   const uint64_t nominal_cycles = counters.total_cta_cycles;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    REQUIRE(simulator.set_adversarial(seed) == 0);
+    REQUIRE(simulator.set_adversarial(seed, FA4SIM_INDEPENDENT_LANES) == 0);
     const support::RunResult result = device.run(problem, inputs, options);
     different += result.o != nominal.o ||
                  std::memcmp(result.lse.data(), nominal.lse.data(), nominal.lse.size() * sizeof(float)) != 0;
     REQUIRE(simulator.get_counters(&counters) == 0);
     cycles_differ += counters.total_cta_cycles != nominal_cycles;
   }
-  REQUIRE(simulator.set_adversarial(0) == 0);
+  REQUIRE(simulator.set_adversarial(0, 0) == 0);
   CHECK(different == 0);
   CHECK(cycles_differ > kSeeds * 9 / 10);  // the timing was another one indeed
 }

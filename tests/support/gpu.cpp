@@ -76,7 +76,8 @@ Gpu::Gpu(const std::string& library, int ordinal) : library_(library) {
         find(simulator_.last_error, "fa4sim_last_error") && find(simulator_.check, "fa4sim_check") &&
         find(simulator_.count_findings, "fa4sim_count_findings") &&
         find(simulator_.take_findings, "fa4sim_take_findings") &&
-        find(simulator_.set_adversarial, "fa4sim_set_adversarial") && find(simulator_.axioms, "fa4sim_axioms")))
+        find(simulator_.set_adversarial, "fa4sim_set_adversarial") &&
+        find(simulator_.set_model, "fa4sim_set_model") && find(simulator_.axioms, "fa4sim_axioms")))
     throw std::runtime_error(message.text());
   retain();
 }

@@ -28,6 +28,7 @@ struct SimulatorApi {
   decltype(&fa4sim_count_findings) count_findings = nullptr;
   decltype(&fa4sim_take_findings) take_findings = nullptr;
   decltype(&fa4sim_set_adversarial) set_adversarial = nullptr;
+  decltype(&fa4sim_set_model) set_model = nullptr;
   decltype(&fa4sim_axioms) axioms = nullptr;
 };
 

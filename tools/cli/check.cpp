@@ -35,6 +35,8 @@ int check_checked(const CheckRequest& request) {
   if (!request.image_path.empty()) device.set_image(read_image(request.image_path));
   const support::SimulatorApi& simulator = device.gpu().simulator();
   if (simulator.check(1) != 0) throw DeviceError(simulator.last_error());
+  if (simulator.set_model(request.model == "silicon" ? FA4SIM_MODEL_SILICON : FA4SIM_MODEL_ISA) != 0)
+    throw DeviceError(simulator.last_error());
 
   support::RunOptions options;
   options.scheduler = run.scheduler == "lpt"      ? FA4_SCHEDULER_LPT
@@ -43,7 +45,8 @@ int check_checked(const CheckRequest& request) {
   options.sm_count = run.sms;
   line("problem", fmt::format("{}, {}", support::describe(loaded.problem), loaded.source));
   line("image", request.image_path.empty() ? "built in" : request.image_path);
-  line("runs", fmt::format("nominal timing, then {} adversarial seeds", request.seeds));
+  line("runs", fmt::format("nominal timing, then {} adversarial seeds{}", request.seeds,
+                           request.independent_lanes ? ", lanes independent" : ""));
   std::fflush(stdout);
 
   const auto start = std::chrono::steady_clock::now();
@@ -52,7 +55,7 @@ int check_checked(const CheckRequest& request) {
   uint64_t seed = 0;
   try {
     for (; seed <= request.seeds; ++seed) {
-      simulator.set_adversarial(seed);
+      simulator.set_adversarial(seed, request.independent_lanes ? FA4SIM_INDEPENDENT_LANES : 0);
       support::RunResult result = device.run(loaded.problem, loaded.inputs, options);
       if (seed == 0)
         nominal = std::move(result);
@@ -78,11 +81,12 @@ int check_checked(const CheckRequest& request) {
   if (!fault.empty()) fmt::print("\n  error: the run ended in a fault, {}\n{}\n", timing, fault);
   if (!different.empty()) fmt::print("\n  error: {}\n", different);
   const std::vector<std::string> axioms = axioms_used(simulator);
-  print_verdict(errors, warnings, seconds, axioms);
+  print_verdict(errors, warnings, seconds, request.model, axioms);
 
   if (!request.json_path.empty()) {
     const nlohmann::json report = {{"problem", support::describe(loaded.problem)},
                                    {"image", request.image_path.empty() ? "built in" : request.image_path},
+                                   {"model", request.model},
                                    {"seeds", request.seeds},
                                    {"errors", errors},
                                    {"warnings", warnings},
@@ -90,6 +94,7 @@ int check_checked(const CheckRequest& request) {
                                    {"difference", different},
                                    {"axioms", axioms},
                                    {"seconds", seconds},
+                                   {"peak_mebibytes", peak_mebibytes()},
                                    {"findings", findings_json(findings)}};
     std::ofstream file(request.json_path);
     file << report.dump(2) << '\n';

@@ -15,6 +15,8 @@ struct CheckRequest {
   std::string image_path;  // PTX or fatbinary in place of the built-in image
   std::string json_path;
   uint64_t seeds = 4;  // adversarial runs beside the nominal one
+  std::string model = "isa";  // or "silicon"
+  bool independent_lanes = false;
 };
 
 // 0: clean, 1: findings, 2: could not run.

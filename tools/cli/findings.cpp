@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "findings.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -72,14 +74,24 @@ std::vector<std::string> axioms_used(const support::SimulatorApi& simulator) {
   std::vector<std::string> axioms;
   if (simulator.axioms() & FA4SIM_AXIOM_MMA_ORDER)
     axioms.push_back("the MMAs of one CTA execute in the order of their issue");
+  if (simulator.axioms() & FA4SIM_AXIOM_LOAD_DELIVERY)
+    axioms.push_back("a register of tcgen05.ld is delivered, and its load over, when it is used, without tcgen05.wait::ld");
+  if (simulator.axioms() & FA4SIM_AXIOM_TENSOR_FENCES)
+    axioms.push_back("tcgen05.fence orders nothing that is not ordered without it");
   return axioms;
 }
 
-void print_verdict(uint64_t errors, uint64_t warnings, double seconds,
+double peak_mebibytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return double(usage.ru_maxrss) / 1024;
+}
+
+void print_verdict(uint64_t errors, uint64_t warnings, double seconds, const std::string& model,
                    const std::vector<std::string>& axioms) {
-  fmt::print("{}  {}, {} errors and {} warnings in {:.2f} s\n", heading("Verdict"),
-             errors || warnings ? "NOT CLEAN" : "CLEAN", errors, warnings, seconds);
-  fmt::print("  Exact for the executions that were watched. It rests on the PTX ISA{}\n",
+  fmt::print("{}  {}, {} errors and {} warnings in {:.2f} s; peak memory {:.0f} MiB\n", heading("Verdict"),
+             errors || warnings ? "NOT CLEAN" : "CLEAN", errors, warnings, seconds, peak_mebibytes());
+  fmt::print("  Exact for the executions that were watched, under the model '{}'. It rests on the PTX ISA{}\n", model,
              axioms.empty() ? "." : " and on what it does not state:");
   for (const std::string& axiom : axioms) fmt::print("  {}.\n", axiom);
 }

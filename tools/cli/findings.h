@@ -22,8 +22,10 @@ nlohmann::json findings_json(const std::vector<fa4sim_finding>& findings);
 
 // The axioms, beyond the PTX ISA, that a verdict on what the simulator has watched rests on.
 std::vector<std::string> axioms_used(const support::SimulatorApi& simulator);
+// Of this process so far.
+double peak_mebibytes();
 // "errors and warnings", and what the verdict rests on.
-void print_verdict(uint64_t errors, uint64_t warnings, double seconds,
+void print_verdict(uint64_t errors, uint64_t warnings, double seconds, const std::string& model,
                    const std::vector<std::string>& axioms);
 
 }  // namespace fa4::cli

@@ -132,6 +132,17 @@ CLI::App* add_check(CLI::App& app, CheckRequest& r) {
   check->add_option("--seeds", r.seeds, "Adversarial runs beside the nominal one")
       ->capture_default_str()
       ->group("Check");
+  check
+      ->add_option("--model", r.model,
+                   "What the kernel may rely on: isa, the documents and the order of MMAs; silicon, in addition what "
+                   "today's hardware does")
+      ->check(CLI::IsMember({"isa", "silicon"}))
+      ->capture_default_str()
+      ->group("Check");
+  check
+      ->add_flag("--independent-lanes", r.independent_lanes,
+                 "Adversarial runs: lanes that diverged stay apart until a bar.warp.sync")
+      ->group("Check");
   check->add_option("--json", r.json_path, "Write the report here")->group("Check");
   return check;
 }

@@ -159,7 +159,7 @@ bool print_hazards(const support::SimulatorApi& simulator, const std::string& fa
   if (errors || warnings) fmt::print("{}", heading("Findings"));
   print_findings(findings);
   if (!fault.empty()) fmt::print("\n  error: the run ended in a fault\n{}\n", fault);
-  print_verdict(errors, warnings, seconds, axioms_used(simulator));
+  print_verdict(errors, warnings, seconds, "isa", axioms_used(simulator));
   return errors + warnings == 0;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What adversarial timing may choose, choice by choice: each program here has a mistake that no nominal run shows, and
-// that shows for some seed, without the checker; what is right gives one result for every seed.
+// What adversarial timing may choose, choice by choice: each program here has a mistake that no nominal run
+// shows, and that shows for some seed, without the checker; what is right gives one result for every seed.
 #include <set>
 
 #include "litmus/tiles.h"
@@ -32,8 +32,10 @@ Outcomes outcomes(const std::string& body, Model model = Model::isa) {
     kernel.device().set_adversarial(seed);
     kernel.run("kernel", {{1, 1, 1}, {128, 1, 1}, 65536}, out, from);
     const uint32_t value = kernel.read<uint32_t>(out, 1)[0];
-    if (seed == 0) all.nominal = value;
-    else all.adversarial.insert(value);
+    if (seed == 0)
+      all.nominal = value;
+    else
+      all.adversarial.insert(value);
   }
   return all;
 }
@@ -86,8 +88,8 @@ TEST_CASE("a store is seen by others when it has been released", "[adversarial]"
   SECTION("in global memory") {
     const auto text = [](const std::string& before) {
       return line("@%p0 st.global.u32 [%d1], 1") + line("@%p0 st.shared.u32 [smem+128], 0") + kSync +
-             by_thread(0, line("st.global.u32 [%d1], 2") + before +
-                              line("st.volatile.shared.u32 [smem+128], 1")) +
+             by_thread(
+                 0, line("st.global.u32 [%d1], 2") + before + line("st.volatile.shared.u32 [smem+128], 1")) +
              by_thread(32, spin("ld.volatile.shared.u32 %r9, [smem+128]") + line("fence.acq_rel.cta") +
                                line("ld.global.u32 %r1, [%d1]") + give("%r1"));
     };
@@ -166,13 +168,14 @@ TEST_CASE("a bulk load reads its source between issue and completion", "[adversa
 }
 
 TEST_CASE("an MMA reads its operands between issue and completion", "[adversarial]") {
-  // All ones but for eight elements of A or B, which are zero at first: 16 products for D's first element, or 8.
+  // All ones but for eight elements of A or B, which are zero at first: 16 products for D's first element,
+  // or 8.
   const uint32_t ones = 0x3C003C00, all = 0x41800000, half = 0x41000000;
   const auto text = [&](uint32_t operand, bool in_time) {
     const std::string change = write(operand, ones) + kProxyFence;
-    return tile_setup() + line("mov.b32 %v0, " + std::to_string(ones)) + store_operands() + write(operand, 0) +
-           kProxyFence + kSync + (in_time ? change + mma() : mma() + change) + finish_mma() + kAfter + kLoadD +
-           kWaitLoad + by_thread(0, give("%v1")) + free_tmem(64);
+    return tile_setup() + line("mov.b32 %v0, " + std::to_string(ones)) + store_operands() +
+           write(operand, 0) + kProxyFence + kSync + (in_time ? change + mma() : mma() + change) +
+           finish_mma() + kAfter + kLoadD + kWaitLoad + by_thread(0, give("%v1")) + free_tmem(64);
   };
   for (uint32_t operand : {1024u, 8192u}) {
     at_times(all, half, text(operand, false));
@@ -181,7 +184,8 @@ TEST_CASE("an MMA reads its operands between issue and completion", "[adversaria
 }
 
 TEST_CASE("try_wait may return false at any time", "[adversarial]") {
-  at_times(1, 0, init_barrier(0, 1) + kSync + by_thread(0, arrive(0)) + kSync +
-                     by_thread(0, line("mbarrier.try_wait.parity.shared::cta.b64 %p3, [smem], 0") +
-                                      line("selp.u32 %r1, 1, 0, %p3") + give("%r1")));
+  at_times(1, 0,
+           init_barrier(0, 1) + kSync + by_thread(0, arrive(0)) + kSync +
+               by_thread(0, line("mbarrier.try_wait.parity.shared::cta.b64 %p3, [smem], 0") +
+                                line("selp.u32 %r1, 1, 0, %p3") + give("%r1")));
 }

@@ -94,6 +94,19 @@ void Checker::global_cells(const Actor& who, const Access& access, uint64_t addr
   }
 }
 
+void Checker::note_global_write(uint64_t begin, uint64_t end, uint32_t op, uint32_t warp) {
+  const uint64_t launch = cta_->launch->serial;
+  const std::string* writer = nullptr;
+  if (!global_writes_.empty() && global_writes_.back().launch == launch && global_writes_.back().op == op && global_writes_.back().warp == warp) {
+    writer = global_writes_.back().writer;
+  } else {
+    std::string& text = writers_[{launch, op, warp}];
+    if (text.empty()) text = role_name(*cta_, warp) + ": write at " + place(*cta_, cta_->launch->code->ops.data() + op);
+    writer = &text;
+  }
+  global_writes_.push_back({launch, begin, end, cta_->id, op, uint16_t(warp), writer, cta_->launch->memory});
+}
+
 void Checker::global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes,
                             bool write) {
   const Actor who = actor(w, lane);
@@ -106,8 +119,7 @@ void Checker::global_access(const Warp& w, const Op* op, int lane, uint64_t addr
     generic_begin_ = std::min(generic_begin_, address);
     generic_end_ = std::max(generic_end_, address + bytes);
     if (!communicates)
-      global_writes_.push_back(
-          {cta_->launch->serial, address, address + bytes, cta_->id, op_index(op), uint16_t(w.index)});
+      note_global_write(address, address + bytes, op_index(op), w.index);
   }
   if (communicates) between_ctas(w, op, who, address, bytes, write);
   order_access(w, op, lane, global_location(address), write, true);
@@ -144,7 +156,7 @@ void Checker::each_box_row(const Event& event, F f) const {
 void Checker::log_box(const Event& event, const Actor& who, const Access& access) {
   each_box_row(event, [&](uint64_t begin, uint64_t end) {
     if (!cta_->launch->code->communicates) {
-      global_writes_.push_back({cta_->launch->serial, begin, end, cta_->id, op_index(event.op), event.warp});
+      note_global_write(begin, end, op_index(event.op), event.warp);
     }
     memory_at_ = begin;
     against_stored_rows(who, access, begin, end, true);
@@ -203,6 +215,17 @@ ForeignClocks Checker::everything_known(const Clock& clock) const {
   return known;
 }
 
+// What was published for other CTAs, and may have come from this one.
+void Checker::learn_published(const ForeignClocks& published, Clock& into) const {
+  for (const auto& [cta, lanes] : published) {
+    if (cta != cta_->id) {
+      join(into.foreign[cta], lanes);
+      continue;
+    }
+    for (size_t i = 0; i < lanes.size(); ++i) into.plain[kFirstLane + i] = std::max(into.plain[kFirstLane + i], lanes[i]);
+  }
+}
+
 // What a lane's newest releasing fence covers becomes known to whom reads what it writes now.
 void Checker::publish_fenced(uint32_t lane, Clock& into) {
   const auto fenced = fenced_.find(lane);
@@ -258,6 +281,7 @@ void Checker::order_access(const Warp& w, const Op* op, int lane, uint64_t locat
     if (order & kReduction) return;  // no acquire pattern (PTX ISA 8.11.1)
     const auto found = locations_.find(location);
     if (found != locations_.end()) {
+      if (provenance_ && (order & kAcquire)) provenance_->acquired(found->second.sources, w.index, 1u << lane, op_index(op), "what was written there");
       if (order & kAcquire)
         acquire(w, 1u << lane, found->second);
       else
@@ -265,17 +289,11 @@ void Checker::order_access(const Warp& w, const Op* op, int lane, uint64_t locat
     }
     const ForeignClocks* published = beyond && (order & kBeyondCta) ? grid_.published(location) : nullptr;
     if (!published) return;
-    Clock foreign(lanes_);
-    foreign.foreign = *published;
-    if (const auto own = foreign.foreign.find(cta_->id); own != foreign.foreign.end()) {
-      std::copy(own->second.begin(), own->second.end(), foreign.plain.begin() + kFirstLane);
-      foreign.foreign.erase(own);
-    }
     if (order & kAcquire) {
-      acquire(w, 1u << lane, foreign);
+      each_group(warps_[w.index], 1u << lane, [&](Group& g) { learn_published(*published, g.clock); });
     } else {
       Seen& seen = seen_of(thread);
-      seen.clock.join_all(foreign);
+      learn_published(*published, seen.clock);
       seen.beyond_cta = true;
     }
     return;
@@ -311,6 +329,7 @@ void Checker::memory_fence(const Warp& w, const Op* op, Mask lanes) {
       seen_.erase(seen);
       // A fence of the CTA's scope makes nothing of other CTAs known.
       if (known.beyond_cta && !(op->order & kBeyondCta)) known.clock.foreign.clear();
+      if (provenance_) provenance_->acquired(known.clock.sources, w.index, m & (0u - m), op_index(op), "what was read before");
       acquire(w, m & (0u - m), known.clock);
     }
   }

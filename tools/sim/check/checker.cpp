@@ -57,6 +57,8 @@ void Checker::begin(const Cta& cta) {
   causes_.clear();
   free_snapshots_.clear();
   relaxed_ = false;
+  if (provenance_) provenance_->clear();
+  explained_.clear();
 }
 
 Finding* Checker::again(FindingKind kind, uint32_t first_op, uint32_t second_op) {
@@ -180,6 +182,7 @@ void Checker::release(const Warp& w, const Op* op, Mask lanes, Clock& into) {
     t = std::max(t, s.now);
   }
   s.releases.push_back({s.now, op_index(op)});
+  if (provenance_) provenance_->released(into.sources, Provenance::By::thread, w.index, lanes, s.now, op_index(op));
   if (s.releases.size() > 256) s.releases.erase(s.releases.begin(), s.releases.begin() + 128);
   ++s.now;
 }
@@ -255,13 +258,16 @@ void Checker::check(const Actor& who, const Access& before, const Access& now, c
     // one accumulator of one shape, of which the documents say so. The issues themselves must have an order.
     const bool issued_before = before.index == now.index || who.group->clock.plain[kFirstLane + before.index] >= mma_issue_[before.time];
     if (!issued_before) report(FindingKind::race, false, who, before, now, cell, before_wrote, now_writes);
-    else if (before.index != now.index || before.lanes != now.lanes) used_mma_axiom_ = true;
+    else if (before.index != now.index || before.lanes != now.lanes) axioms_ |= FA4SIM_AXIOM_MMA_ORDER;
     return;
   }
   // Atomic operations and other strong accesses never race with each other; their scopes take in the whole CTA.
   if ((before.order & kStrong) && (now.order & kStrong)) return;
   // Order between tcgen05 operations may come from their own fences around relaxed synchronisation (PTX ISA 9.7.16.6.3).
-  if (tensor != Tensor::no && knows(who.group->clock.tensor, who, before)) return;
+  if (tensor != Tensor::no && knows(who.group->clock.tensor, who, before)) {
+    if (provenance_) explain_order(who, before, now, cell, before_wrote, now_writes, true);
+    return;
+  }
   if (!knows(who.group->clock.plain, who, before)) {
     report(FindingKind::race, false, who, before, now, cell, before_wrote, now_writes);
   } else if (sense != Sense::thread && before_wrote && !knows_proxy(who, before, sense)) {
@@ -269,7 +275,10 @@ void Checker::check(const Actor& who, const Access& before, const Access& now, c
   } else if (sense != Sense::thread && before_wrote && !fenced_by_writer(who, before, sense)) {
     report(FindingKind::distant_proxy_fence, true, who, before, now, cell, before_wrote, now_writes);
   } else if (tensor == Tensor::fenced && before.agent != Agent::owner) {
-    report(FindingKind::missing_tensor_fence, true, who, before, now, cell, before_wrote, now_writes);
+    if (cta_->launch->model == Model::silicon) axioms_ |= FA4SIM_AXIOM_TENSOR_FENCES;
+    else report(FindingKind::missing_tensor_fence, true, who, before, now, cell, before_wrote, now_writes);
+  } else if (provenance_) {
+    explain_order(who, before, now, cell, before_wrote, now_writes, false);
   }
 }
 
@@ -315,27 +324,35 @@ void Checker::tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t
   (write ? who.warp->stores : who.warp->loads).push_back({column, columns});
 }
 
-// The warp's loads or stores are over: from now on their time is known.
+// Loads or stores of these columns are over: from now on their time is known.
+void Checker::settle_tmem(const Warp& w, uint32_t column, uint32_t columns, bool stores) {
+  const Time now = warps_[w.index].now;
+  const auto settle = [&](Access& a) {
+    if (a.agent == Agent::warp && a.index == w.index && a.time == kPending) a.time = now;
+  };
+  for (uint32_t c = column; c < column + columns; ++c) {
+    const uint32_t at = c * TensorMemory::partitions + w.index % TensorMemory::partitions;
+    if (stores) {
+      settle(tmem_[at].write);
+      continue;
+    }
+    settle(tmem_[at].read);
+    if (const auto others = tmem_readers_.find(at); others != tmem_readers_.end()) {
+      for (Access& a : others->second) settle(a);
+    }
+  }
+}
+
 void Checker::tmem_waited(const Warp& w, bool stores) {
   WarpState& s = warps_[w.index];
   auto& pending = stores ? s.stores : s.loads;
-  const auto settle = [&](Access& a) {
-    if (a.agent == Agent::warp && a.index == w.index && a.time == kPending) a.time = s.now;
-  };
-  for (const auto& [column, columns] : pending) {
-    for (uint32_t c = column; c < column + columns; ++c) {
-      const uint32_t at = c * TensorMemory::partitions + w.index % TensorMemory::partitions;
-      if (stores) {
-        settle(tmem_[at].write);
-      } else {
-        settle(tmem_[at].read);
-        if (const auto others = tmem_readers_.find(at); others != tmem_readers_.end()) {
-          for (Access& a : others->second) settle(a);
-        }
-      }
-    }
-  }
+  for (const auto& [column, columns] : pending) settle_tmem(w, column, columns, stores);
   pending.clear();
+}
+
+void Checker::tmem_delivered(const Warp& w, uint32_t column, uint32_t columns) {
+  settle_tmem(w, column, columns, false);
+  axioms_ |= FA4SIM_AXIOM_LOAD_DELIVERY;
 }
 
 // The columns change hands: whatever was done to them before must be over and known.
@@ -380,6 +397,11 @@ void Checker::warp_barrier(const Warp& w, const Op* op, Mask members) {
     }
   });
   s.releases.push_back({s.now, op_index(op)});
+  if (provenance_) {
+    Provenance::Sources all;
+    provenance_->released(all, Provenance::By::warp_barrier, w.index, members, s.now, op_index(op));
+    provenance_->acquired(all, w.index, members, op_index(op), "the warp", true);
+  }
   ++s.now;
 }
 
@@ -389,6 +411,8 @@ void Checker::cta_barrier_arrived(const Warp& w, const Op* op, Mask lanes, uint3
 
 void Checker::cta_barrier_passed(const Warp& w, Mask lanes, uint32_t id) {
   acquire(w, lanes, cta_barriers_[id]);
+  // The same instruction released before it waited.
+  if (provenance_ && !warps_[w.index].releases.empty()) provenance_->acquired(cta_barriers_[id].sources, w.index, lanes, warps_[w.index].releases.back().second, "barrier " + std::to_string(id));
   if (lanes == w.alive) merge_groups(w);
 }
 
@@ -402,6 +426,9 @@ void Checker::fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) {
       if (b.init.index / kLanes == w.index && (lanes >> (b.init.index % kLanes) & 1)) b.init_fenced = true;
     }
     return;
+  }
+  if (provenance_ && (kind == FenceKind::before_thread_sync || kind == FenceKind::after_thread_sync)) {
+    provenance_->fenced(w.index, lanes, s.now, op_index(op), kind == FenceKind::before_thread_sync);
   }
   if (kind == FenceKind::proxy_async || kind == FenceKind::proxy_async_shared || kind == FenceKind::proxy_async_global) {
     s.proxy_fences.push_back({s.now, lanes, kind});
@@ -476,6 +503,7 @@ void Checker::mbarrier_completed(uint32_t address, uint32_t phase) {
   std::swap(b->gathering, b->completed);
   b->gathering.reset();
   b->completed.plain[b->component] = b->completed.tensor[b->component] = phase + 1;
+  if (provenance_) provenance_->completed(b->completed.sources, b->component, phase + 1, b->newest_arrival.op);
 }
 
 void Checker::mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t address) {
@@ -491,225 +519,12 @@ void Checker::mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t 
     else *same = wait;
   }
   used(w, op, lanes, *b);
+  if (provenance_ && (op->order & kAcquire)) {
+    const std::string phase = ", phase " + std::to_string(b->completed.plain[b->component] - 1);
+    provenance_->acquired(b->completed.sources, w.index, lanes, op_index(op), barrier_name(*cta_, address) + phase);
+  }
   if (op->order & kAcquire) return acquire(w, lanes, b->completed);
   for (Mask m = lanes; m; m &= m - 1) learn_relaxed(w, first_lane(m), b->completed);
-}
-
-// ---- asynchronous agents -------------------------------------------------------------------------------------------------
-
-uint32_t Checker::snapshot() {
-  if (free_snapshots_.empty()) {
-    snapshots_.emplace_back(lanes_);
-    return uint32_t(snapshots_.size() - 1);
-  }
-  const uint32_t token = free_snapshots_.back();
-  free_snapshots_.pop_back();
-  return token;
-}
-
-uint32_t Checker::copy_in_issued(const Warp& w, const Event& event) {
-  const Actor who = actor(w, event.lane);
-  Barrier* b = find_barrier(event.address);
-  if (b) require_visible_init(who, *b, event.op, true);
-  const Access access{Agent::copy_in, 0, uint16_t(b ? b->component : kFirstBarrier), kPending, op_index(event.op), uint32_t(w.index)};
-  shared_cells(who, access, event.shared, event.extent, true, Sense::async);
-  read_box(event, who, access);
-  if (b) b->newest_copy = access;
-  // The completion makes the copy known and nothing of what its thread did before (PTX ISA 8.9.1.1).
-  ++who.warp->now;
-  return 0;
-}
-
-void Checker::copy_in_landed(const Event& event) {
-  Barrier* b = find_barrier(event.address);
-  const MBarrier* live = nullptr;
-  if (b) live = mbarrier_in(*cta_, event.address, 8);
-  if (!b || !live) return;
-  b->newest_copy.time = live->phase + 1;
-  b->newest_arrival = b->newest_copy;
-  for (uint32_t i = event.shared / 4; i < (event.shared + event.extent) / 4; ++i) {
-    const auto settle = [&](Access& a) {
-      if (a.agent == Agent::copy_in && a.time == kPending) a.time = live->phase + 1;
-    };
-    settle(shared_[i].write);
-    if (bytes_of_word_.empty()) continue;
-    if (const auto split = bytes_of_word_.find(i); split != bytes_of_word_.end()) {
-      for (Cell& cell : split->second) settle(cell.write);
-    }
-  }
-}
-
-Checker::StoreStream& Checker::stream(uint32_t lane, Component* component) {
-  size_t i = 0;
-  while (i < streams_.size() && streams_[i].lane != lane) ++i;
-  if (i == streams_.size()) streams_.push_back({lane, {}, 0, {}});
-  *component = kFirstStore + 2 * std::min<uint32_t>(uint32_t(i), kStoreStreams - 1);
-  return streams_[i];
-}
-
-void Checker::copy_out_issued(const Warp& w, const Event& event) {
-  const Actor who = actor(w, event.lane);
-  Component component = 0;
-  StoreStream& s = stream(who.lane, &component);
-  const Time time = ++s.issued;
-  if (s.groups.empty() || s.groups.back().first != event.group) s.groups.push_back({event.group, time});
-  s.groups.back().second = time;
-  Access access{Agent::copy_out, 0, uint16_t(component), time, op_index(event.op), uint32_t(w.index)};
-  shared_cells(who, access, event.shared, event.extent, false, Sense::async);
-  s.newest = access;
-  ++access.index;  // what it writes is there when the whole store is complete
-  log_box(event, who, access);
-  ++who.warp->now;
-}
-
-void Checker::copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pending_group, bool read_only) {
-  for (Mask m = lanes; m; m &= m - 1) {
-    const int lane = first_lane(m);
-    Component component = 0;
-    StoreStream& s = stream(w.index * kLanes + uint32_t(lane), &component);
-    Time done = 0;
-    for (const auto& [group, time] : s.groups) {
-      if (group < first_pending_group) done = std::max(done, time);
-    }
-    each_group(warps_[w.index], 1u << lane, [&](Group& g) {
-      g.clock.plain[component] = std::max(g.clock.plain[component], done);
-      if (!read_only) g.clock.plain[component + 1] = std::max(g.clock.plain[component + 1], done);
-    });
-    std::erase_if(s.groups, [&](const auto& g) { return !read_only && g.first < first_pending_group; });
-  }
-}
-
-// ---- cp.async: writes of a lane in the generic proxy that are over when the lane has waited, or when an mbarrier's phase is
-
-// Calls f(access) for the newest writes of the cells.
-template <class F>
-void Checker::each_written(uint32_t address, uint32_t bytes, F f) {
-  for (uint32_t word = address / 4; word < (address + bytes) / 4; ++word) {
-    f(shared_[word].write);
-    if (const auto split = bytes_of_word_.find(word); split != bytes_of_word_.end()) {
-      for (Cell& cell : split->second) f(cell.write);
-    }
-  }
-}
-
-void Checker::thread_copy_issued(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes) {
-  const Actor who = actor(w, lane);
-  const Access access{Agent::thread_copy, 0, uint16_t(who.lane), kPending, op_index(op), uint32_t(w.index)};
-  shared_cells(who, access, address, bytes, true, Sense::thread);
-  auto& [count, newest] = copies_[who.lane];
-  ++count;
-  newest = access;
-}
-
-// From here on it is as if the lane had stored them now.
-void Checker::thread_copy_waited(const Warp& w, int lane, uint32_t address, uint32_t bytes) {
-  const Actor who = actor(w, lane);
-  --copies_[who.lane].first;
-  each_written(address, bytes, [&](Access& a) {
-    if (a.agent == Agent::thread_copy && a.index == who.lane && a.time == kPending) a = {Agent::lane, 0, uint16_t(who.lane), who.warp->now, a.op, 0};
-  });
-}
-
-void Checker::thread_copy_arrival_issued(const Warp& w, const Event& event) {
-  if (Barrier* b = find_barrier(event.address)) {
-    require_visible_init(actor(w, event.lane), *b, event.op, false);
-    used(w, event.op, 1u << event.lane, *b);
-  }
-}
-
-void Checker::thread_copy_arrived(const Event& event, uint32_t address, uint32_t bytes) {
-  const uint32_t lane = event.warp * kLanes + event.lane;
-  --copies_[lane].first;
-  Barrier* b = find_barrier(event.address);
-  const MBarrier* live = b ? mbarrier_in(*cta_, event.address, 8) : nullptr;
-  if (!live) return;
-  each_written(address, bytes, [&](Access& a) {
-    if (a.agent != Agent::thread_copy || a.index != lane || a.time != kPending) return;
-    a.index = uint16_t(b->component);
-    a.time = live->phase + 1;
-    b->newest_copy = a;
-  });
-}
-
-void Checker::thread_copy_arriving(const Event& event) {
-  if (Barrier* b = find_barrier(event.address)) b->newest_arrival = {Agent::lane, 0, uint16_t(event.warp * kLanes + event.lane), 0, op_index(event.op), 0};
-}
-
-void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess& mma) {
-  const Actor who = actor(w, lane);
-  const uint32_t accumulator = mma.d_column | mma.n << 9 | mma.m << 18;
-  const Access access{Agent::mma, 0, uint16_t(who.lane), ++mmas_, op_index(op), accumulator};
-  newest_mma_[who.lane] = mmas_;
-  newest_mma_access_ = access;
-  mma_issue_.push_back(who.warp->now);
-  const auto read_operand = [&](const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
-    each_chunk(d, mn_major, rows, [&](uint32_t, uint32_t, uint32_t address) {
-      shared_cells(who, access, address, 16, false, Sense::async);
-    });
-  };
-  if (mma.a) {
-    read_operand(*mma.a, mma.a_mn_major, mma.m);
-  } else {
-    const uint32_t first = mma.a_column * TensorMemory::partitions;
-    read_cells(&tmem_[first], 8 * TensorMemory::partitions, tmem_readers_, first, who, access, Sense::thread, Tensor::fenced);
-  }
-  read_operand(*mma.b, mma.b_mn_major, mma.n);
-  const uint32_t first = mma.d_column * TensorMemory::partitions;
-  write_cells(&tmem_[first], size_t(mma.n) * TensorMemory::partitions, tmem_readers_, first, who, access, Sense::thread, Tensor::fenced);
-  mma_clock_.join_untensored(who.group->clock);
-  join_tensor(w, *who.group, 1u << lane, mma_clock_.tensor);
-  Time& own = mma_clock_.plain[kFirstLane + who.lane];
-  own = std::max(own, who.warp->now);
-  ++who.warp->now;
-}
-
-// A warp's part of a wgmma.mma_async is taken to read all of A and B: nothing says which warp reads what of A.
-void Checker::wgmma_issued(const Warp& w, const Op* op, const WgmmaAccess& wgmma) {
-  const Actor who = actor(w, 0);
-  const Access access{Agent::wgmma, 0, uint16_t(kFirstWgmma + w.index), Time(wgmma.number), op_index(op), w.index};
-  newest_wgmma_[w.index] = access;
-  const auto read_operand = [&](const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
-    each_chunk(d, mn_major, rows, [&](uint32_t, uint32_t, uint32_t address) {
-      shared_cells(who, access, address, 16, false, Sense::async);
-    });
-  };
-  if (wgmma.a) read_operand(*wgmma.a, wgmma.a_mn_major, 64);
-  read_operand(*wgmma.b, wgmma.b_mn_major, wgmma.n);
-  ++who.warp->now;
-}
-
-void Checker::wgmma_waited(const Warp& w, uint64_t number) {
-  each_group(warps_[w.index], w.alive, [&](Group& g) {
-    Time& known = g.clock.plain[kFirstWgmma + w.index];
-    known = std::max(known, Time(number));
-  });
-}
-
-uint32_t Checker::commit_issued(const Warp& w, const Event& event) {
-  const Actor who = actor(w, event.lane);
-  if (Barrier* b = find_barrier(event.address)) {
-    require_visible_init(who, *b, event.op, true);
-    b->newest_commit = {Agent::mma, 0, uint16_t(who.lane), kPending, op_index(event.op), 0};
-  }
-  const uint32_t token = snapshot();
-  causes_.resize(snapshots_.size());
-  causes_[token] = who.group->clock.plain;
-  causes_[token][kFirstLane + who.lane] = who.warp->now;
-  Clock& clock = snapshots_[token];
-  clock = mma_clock_;
-  clock.plain[kMmaStream] = clock.tensor[kMmaStream] = newest_mma_[who.lane];
-  return token;
-}
-
-void Checker::commit_landed(const Event& event) {
-  if (Barrier* b = find_barrier(event.address)) {
-    b->gathering.join_all(snapshots_[event.token]);
-    join(b->cause, causes_[event.token]);
-    b->newest_arrival = {Agent::mma, 0, uint16_t(event.warp * kLanes + event.lane), 0, op_index(event.op), 0};
-    const MBarrier* live = mbarrier_in(*cta_, event.address, 8);
-    if (live) b->newest_commit.time = live->phase + 1;
-  }
-  free_snapshots_.push_back(event.token);
 }
 
 }  // namespace fa4::sim::check

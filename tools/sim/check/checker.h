@@ -7,7 +7,10 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -17,6 +20,7 @@
 #include "clock.h"
 #include "finding.h"
 #include "grid.h"
+#include "provenance.h"
 
 namespace fa4::sim::check {
 
@@ -27,6 +31,8 @@ struct GlobalWrite {
   uint64_t cta;
   uint32_t op;
   uint16_t warp;
+  const std::string* writer;   // "store warp 14: write at ...", the checker's
+  const GlobalMemory* memory;
 };
 
 class Checker final : public Observer {
@@ -38,13 +44,19 @@ class Checker final : public Observer {
   // Of all CTAs that this checker has watched.
   const std::vector<Finding>& findings() const { return findings_; }
   const std::vector<GlobalWrite>& global_writes() const { return global_writes_; }
-  // Whether a verdict rests on the order of MMAs with different accumulators or from different threads.
-  bool used_mma_axiom() const { return used_mma_axiom_; }
+  // FA4SIM_AXIOM_*, that a verdict rests on: the order of MMAs with different accumulators or from different threads; and
+  // what Model::silicon lets through.
+  uint32_t axioms() const { return axioms_; }
+
+  // What orders accesses that conflict is kept from now on: for these pairs of lines of the PTX, or for all if there are none.
+  void explain(const std::set<std::pair<uint32_t, uint32_t>>& pairs);
+  const std::vector<Ordering>& orderings() const { return orderings_; }
 
   void shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes, bool write) override;
   void global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) override;
   void tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t columns, bool write) override;
   void tmem_waited(const Warp& w, bool stores) override;
+  void tmem_delivered(const Warp& w, uint32_t column, uint32_t columns) override;
   void tmem_allocated(const Warp& w, const Op* op, uint32_t column, uint32_t columns, uint32_t shared_address) override;
   void tmem_released(const Warp& w, const Op* op, uint32_t column, uint32_t columns) override;
   void warp_barrier(const Warp& w, const Op* op, Mask members) override;
@@ -198,14 +210,18 @@ class Checker final : public Observer {
   void note_phase(const Warp& w, const Op* op, Mask lanes, Barrier& barrier);
   void require_waits_seen(const Barrier& barrier);
   void require_unused(const Actor& who, const Access& now, Barrier& barrier);
+  void learn_published(const ForeignClocks& published, Clock& into) const;
   ForeignClocks everything_known(const Clock& clock) const;
   void log_box(const Event& event, const Actor& who, const Access& access);
   void read_box(const Event& event, const Actor& who, const Access& access);
   template <class F>
   void each_box_row(const Event& event, F f) const;
+  void settle_tmem(const Warp& w, uint32_t column, uint32_t columns, bool stores);
   void tmem_owned(const Warp& w, const Op* op, uint32_t column, uint32_t columns);
   void check(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote, bool now_writes,
              Sense sense, Tensor tensor);
+  void explain_order(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote, bool now_writes,
+                     bool tensor);
   void report(FindingKind kind, bool warning, const Actor& who, const Access& before, const Access& now, const Cell* cell,
               bool before_wrote, bool now_writes);
   // A finding of this pair that is there already, counted once more; or nullptr.
@@ -222,6 +238,8 @@ class Checker final : public Observer {
   StoreStream& stream(uint32_t lane, Component* component);
   uint32_t snapshot();
   void unobserved(const Access& access, const std::string& what, const std::string& chain, bool warning = false);
+
+  void note_global_write(uint64_t begin, uint64_t end, uint32_t op, uint32_t warp);
 
   const Cta* cta_ = nullptr;
   uint32_t lanes_ = 0;
@@ -250,7 +268,7 @@ class Checker final : public Observer {
   uint64_t generic_begin_ = ~0ull, generic_end_ = 0;    // all that threads wrote to global memory
   uint64_t memory_at_ = 0;                              // global address that a report is about
   std::pair<uint32_t, uint32_t> phases_;                // that a report is about: waited for, current
-  bool used_mma_axiom_ = false;
+  uint32_t axioms_ = 0;
   Grid& grid_;
   std::vector<StoreStream> streams_;
   std::vector<Clock> snapshots_;  // by Event::token
@@ -259,6 +277,11 @@ class Checker final : public Observer {
   bool relaxed_ = false;  // there were hand-overs without acquire or release: they cause, and leave no trace in clocks
   std::vector<Finding> findings_;
   std::vector<GlobalWrite> global_writes_;
+  std::map<std::tuple<uint64_t, uint32_t, uint32_t>, std::string> writers_;  // by launch, op and warp
+  std::optional<Provenance> provenance_;                    // only where orders are explained
+  std::set<std::pair<uint32_t, uint32_t>> explained_pairs_;  // empty: all
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> explained_;  // times, in this CTA
+  std::vector<Ordering> orderings_;
 };
 
 }  // namespace fa4::sim::check

@@ -50,6 +50,7 @@ struct Clock {
   std::vector<Time> proxy_global;  // ... with one for global memory; empty before the first such fence
   std::vector<Time> tensor;        // ... with tcgen05.fence::before and ::after at the hand-overs
   ForeignClocks foreign;
+  std::vector<uint32_t> sources;   // of a clock that is handed over, if asked for: who released into it (provenance.h)
 
   explicit Clock(uint32_t lanes = 0)
       : plain(kFirstLane + lanes), proxy(kFirstLane + lanes), tensor(kFirstLane + lanes) {}
@@ -59,12 +60,16 @@ struct Clock {
     std::fill(tensor.begin(), tensor.end(), 0);
     proxy_global.clear();
     foreign.clear();
+    sources.clear();
   }
   void join_untensored(const Clock& other) {
     join(plain, other.plain);
     join(proxy, other.proxy);
     join(proxy_global, other.proxy_global);
     if (!other.foreign.empty()) join(foreign, other.foreign);
+    for (uint32_t source : other.sources) {
+      if (std::find(sources.begin(), sources.end(), source) == sources.end()) sources.push_back(source);
+    }
   }
   void join_all(const Clock& other) {
     join_untensored(other);

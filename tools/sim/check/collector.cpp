@@ -15,7 +15,10 @@ Observer* Collector::observer(uint32_t slot) {
   const std::lock_guard lock(mutex_);
   if (checkers_.size() <= slot) checkers_.resize(slot + 1);
   auto& checker = checkers_[slot];
-  if (!checker) checker = std::make_unique<check::Checker>(*grid_);
+  if (!checker) {
+    checker = std::make_unique<check::Checker>(*grid_);
+    if (explains_) checker->explain(pairs_);
+  }
   return checker.get();
 }
 
@@ -34,10 +37,10 @@ void find_overlaps(std::vector<check::GlobalWrite> writes, std::vector<Finding>&
       f.first_op = reach->op;
       f.second_op = w.op;
       char text[64];
-      std::snprintf(text, sizeof text, "global memory 0x%llx", static_cast<unsigned long long>(w.begin));
-      f.memory = text;
-      f.first = "CTA " + std::to_string(reach->cta) + ", warp " + std::to_string(reach->warp);
-      f.second = "CTA " + std::to_string(w.cta) + ", warp " + std::to_string(w.warp);
+      std::snprintf(text, sizeof text, "global memory 0x%llx: ", static_cast<unsigned long long>(w.begin));
+      f.memory = text + w.memory->describe(w.begin);
+      f.first = "CTA " + std::to_string(reach->cta) + ", " + *reach->writer;
+      f.second = "CTA " + std::to_string(w.cta) + ", " + *w.writer;
       f.chain = "nothing orders CTAs of this grid: each must write memory of its own";
       merge(findings, {f});
     }
@@ -47,17 +50,25 @@ void find_overlaps(std::vector<check::GlobalWrite> writes, std::vector<Finding>&
 
 }  // namespace
 
+void Collector::explain(std::set<std::pair<uint32_t, uint32_t>> pairs) {
+  explains_ = true;
+  pairs_ = std::move(pairs);
+}
+
+std::vector<Ordering> Collector::take_orderings() { return std::exchange(orderings_, {}); }
+
 std::vector<Finding> Collector::take() {
   std::vector<Finding> all;
   std::vector<check::GlobalWrite> writes;
   for (auto& checker : checkers_) {
     if (!checker) continue;
     merge(all, checker->findings());
-    used_mma_axiom_ |= checker->used_mma_axiom();
+    axioms_ |= checker->axioms();
+    orderings_.insert(orderings_.end(), checker->orderings().begin(), checker->orderings().end());
     writes.insert(writes.end(), checker->global_writes().begin(), checker->global_writes().end());
-    checker.reset();
   }
   find_overlaps(std::move(writes), all);
+  for (auto& checker : checkers_) checker.reset();
   std::sort(all.begin(), all.end(), [](const Finding& x, const Finding& y) {
     return std::tie(x.warning, x.cta, x.cycle, x.first_op, x.second_op) < std::tie(y.warning, y.cta, y.cycle, y.first_op, y.second_op);
   });

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "finding.h"
@@ -25,14 +27,21 @@ class Collector {
   // In order of CTA and cycle, one for each pair of instructions; independent of the number of host threads. Ends what
   // was collected so far.
   std::vector<Finding> take();
-  // Whether what was watched so far rests on the axiom of the order of MMAs.
-  bool used_mma_axiom() const { return used_mma_axiom_; }
+  // From now on, before anything is watched: what orders accesses that conflict is kept, for these pairs of lines of the PTX or,
+  // if there are none, for all.
+  void explain(std::set<std::pair<uint32_t, uint32_t>> pairs);
+  std::vector<Ordering> take_orderings();
+  // FA4SIM_AXIOM_*: what the verdicts so far rest on.
+  uint32_t axioms() const { return axioms_; }
 
  private:
   std::mutex mutex_;
   std::unique_ptr<check::Grid> grid_;
   std::vector<std::unique_ptr<check::Checker>> checkers_;
-  bool used_mma_axiom_ = false;
+  uint32_t axioms_ = 0;
+  bool explains_ = false;
+  std::set<std::pair<uint32_t, uint32_t>> pairs_;
+  std::vector<Ordering> orderings_;
 };
 
 }  // namespace fa4::sim

@@ -93,6 +93,37 @@ std::string chain(bool first_tensor, char first, bool first_wrote, char second, 
 
 }  // namespace
 
+void Checker::explain(const std::set<std::pair<uint32_t, uint32_t>>& pairs) {
+  provenance_.emplace();
+  explained_pairs_ = pairs;
+}
+
+// Of what a warp or its lanes did together, the chain of the first lane is told.
+void Checker::explain_order(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote,
+                            bool now_writes, bool tensor) {
+  constexpr uint32_t kTimes = 4;  // that a pair of lines is explained in a CTA
+  const bool by_warp = before.agent == Agent::warp || before.agent == Agent::owner, by_lane = before.agent == Agent::lane || by_warp;
+  if (by_warp ? before.index == who.warp_index : by_lane && before.index == who.lane) return;  // program order
+  const Code& code = *cta_->launch->code;
+  const std::pair<uint32_t, uint32_t> lines{code.locations[before.op].line, code.locations[now.op].line};
+  if (!explained_pairs_.empty() && !explained_pairs_.count(lines)) return;
+  if (explained_[lines]++ >= kTimes) return;
+  const uint32_t index = by_warp ? before.index * kLanes + uint32_t(first_lane(before.lanes)) : before.agent == Agent::mma ? kMmaStream : before.index;
+  Ordering o;
+  o.kernel = code.name;
+  o.first_line = lines.first;
+  o.second_line = lines.second;
+  o.memory = memory_name(cell);
+  o.first = describe_access(before, before_wrote);
+  o.second = describe_access(now, now_writes);
+  for (const Provenance::Step& step : provenance_->path({by_lane, index, before.time}, who.lane, tensor)) {
+    o.steps.push_back((step.warp < 0 ? "completion of " : role_name(*cta_, uint32_t(step.warp)) + ": ") + place(*cta_, code.ops.data() + step.op) +
+                      (step.object.empty() ? "" : ", on " + step.object));
+    o.lines.push_back(code.locations[step.op].line);
+  }
+  orderings_.push_back(std::move(o));
+}
+
 void Checker::report(FindingKind kind, bool warning, const Actor& who, const Access& before, const Access& now, const Cell* cell,
                      bool before_wrote, bool now_writes) {
   // Every agent's letter in the table above.

@@ -37,6 +37,15 @@ struct Finding {
   uint32_t first_op = 0, second_op = 0;
 };
 
+// Two accesses that conflict, and what ordered them: the chain of synchronisations from one to the other.
+struct Ordering {
+  std::string kernel;
+  uint32_t first_line = 0, second_line = 0;  // of the PTX
+  std::string memory, first, second;
+  std::vector<std::string> steps;            // roles and places, in order; empty: no chain was found
+  std::vector<uint32_t> lines;               // of the PTX, of the steps
+};
+
 std::string kind_name(FindingKind kind);
 std::string describe(const Finding& finding);  // several lines
 

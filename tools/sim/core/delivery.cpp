@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A register that tcgen05.ld or wgmma writes holds nothing until the warp has waited. It may be moved before (compilers do
-// so in software-pipelined loops), but nothing else may read it. Those of a wgmma may not be written either, nor may its A
+// A register that tcgen05.ld or wgmma writes holds nothing until the warp has waited (or, for tcgen05.ld under
+// Model::silicon, until it is used). It may be moved before (compilers do so in software-pipelined loops), but nothing else
+// may read it. Those of a wgmma may not be written either, nor may its A
 // registers, and between any other access to either and the wgmma a wgmma.fence must stand. A data-flow pass finds the few
 // ops that could go against this; only those keep and look at shadow state while the kernel runs.
 #include "delivery.h"
@@ -18,7 +19,7 @@ bool is_move(const Op& op) {
   return op.run == lane_handler(LaneCode::mov32) || op.run == lane_handler(LaneCode::mov64) || op.run == lane_handler(LaneCode::mov128);
 }
 
-// Warp::in_flight: what holds a register, and until when: its wait::ld number or wgmma group in the bits above.
+// Warp::in_flight: what holds a register, and in the bits above the number of the tcgen05.ld or the wgmma group.
 enum Holder : uint32_t { kNobody, kLoad, kAccumulator, kInput };
 constexpr uint32_t kHolderBits = 2;
 
@@ -40,6 +41,18 @@ void require_writable(Warp& w, const Op* op, uint16_t row) {
   if (h == kAccumulator || h == kInput) fault(w, op, Fault::Kind::poison, kWritten[h]);
 }
 
+// The same for a register that is about to be read. Under Model::silicon the reader waits for the whole load that fills it.
+Holder holder_at_read(Warp& w, uint16_t row) {
+  const Holder h = holder(w, row);
+  if (h != kLoad || w.cta->launch->model != Model::silicon) return h;
+  const uint32_t mark = w.in_flight[row];
+  std::replace(w.in_flight.begin(), w.in_flight.end(), mark, 0u);
+  const auto load = std::find_if(w.tmem_loads.begin(), w.tmem_loads.end(), [&](const TmemLoad& l) { return l.number == mark >> kHolderBits; });
+  if (w.cta->observer) w.cta->observer->tmem_delivered(w, load->column, load->columns);
+  w.tmem_loads.erase(load);
+  return kNobody;
+}
+
 const Op* checked(Warp& w, const Op* op, Mask mask) {
   const uint32_t index = uint32_t(op - w.code->ops.data());
   const DeliveryCheck& check = w.code->delivery.find(index)->second;
@@ -55,7 +68,7 @@ const Op* checked(Warp& w, const Op* op, Mask mask) {
     return check.run(w, op, mask);
   }
   for (uint16_t row : check.sources) {
-    if (const Holder h = holder(w, row); h != kNobody) fault(w, op, Fault::Kind::poison, kRead[h]);
+    if (const Holder h = holder_at_read(w, row); h != kNobody) fault(w, op, Fault::Kind::poison, kRead[h]);
     w.accessed[row] = w.wgmma.fences + 1;
   }
   for (uint16_t row : check.destinations) {
@@ -68,9 +81,22 @@ const Op* checked(Warp& w, const Op* op, Mask mask) {
 
 }  // namespace
 
-void issue_tmem_load(Warp& w, std::span<const uint16_t> destinations) {
+void issue_tmem_load(Warp& w, uint32_t column, uint32_t columns, std::span<const uint16_t> destinations) {
   if (w.in_flight.empty()) return;
-  for (uint16_t row : destinations) w.in_flight[row] = (w.tmem_loads_known + 1) << kHolderBits | kLoad;
+  const uint32_t number = ++w.tmem_loads_issued;
+  for (uint16_t row : destinations) w.in_flight[row] = number << kHolderBits | kLoad;
+  // Where wait::ld never comes, the loads that no register waits for any more are forgotten.
+  if (w.tmem_loads.size() > w.in_flight.size()) {
+    std::erase_if(w.tmem_loads, [&](const TmemLoad& l) {
+      return std::find(w.in_flight.begin(), w.in_flight.end(), l.number << kHolderBits | kLoad) == w.in_flight.end();
+    });
+  }
+  w.tmem_loads.push_back({number, uint16_t(column), uint16_t(columns)});
+}
+
+void wait_tmem_loads(Warp& w) {
+  w.tmem_loads_known = w.tmem_loads_issued;
+  w.tmem_loads.clear();
 }
 
 void issue_wgmma_registers(Warp& w, const Op* op, std::span<const uint16_t> accumulators, std::span<const uint16_t> inputs) {

@@ -15,7 +15,9 @@ namespace fa4::sim {
 // its own.
 void issue_wgmma_registers(Warp& warp, const Op* op, std::span<const uint16_t> accumulators,
                            std::span<const uint16_t> inputs);
-// A tcgen05.ld will write these.
-void issue_tmem_load(Warp& warp, std::span<const uint16_t> destinations);
+// A tcgen05.ld of these columns will write these registers.
+void issue_tmem_load(Warp& warp, uint32_t column, uint32_t columns, std::span<const uint16_t> destinations);
+// wait::ld: all that have been issued are complete.
+void wait_tmem_loads(Warp& warp);
 
 }  // namespace fa4::sim

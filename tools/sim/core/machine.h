@@ -95,6 +95,12 @@ struct WgmmaGroups {
   std::vector<uint32_t> pending;  // indices into Cta::wgmmas: issued and not waited for, in order
 };
 
+// A tcgen05.ld in flight.
+struct TmemLoad {
+  uint32_t number;
+  uint16_t column, columns;
+};
+
 struct Warp {
   Row* rows = nullptr;
   uint32_t* predicates = nullptr;
@@ -115,7 +121,8 @@ struct Warp {
   // [row], only kept where the builder saw a risk, see delivery.cpp: what holds a register in flight; the number of the
   // wgmma.fence that must follow its newest access.
   std::vector<uint32_t> in_flight, accessed;
-  uint32_t tmem_loads_known = 0;         // wait::ld
+  uint32_t tmem_loads_issued = 0, tmem_loads_known = 0;  // numbers; known: by wait::ld. Kept likewise
+  std::vector<TmemLoad> tmem_loads;      // since the last wait::ld; kept likewise
   WgmmaGroups wgmma;
   std::vector<uint32_t> copies;          // cp.async: indices into Cta::copies that some lane has not waited for, in order
   uint64_t copy_groups[kLanes] = {};     // number of the group that the lane's commit_group will close

@@ -55,6 +55,8 @@ class Observer {
   virtual void global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) = 0;
   virtual void tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t columns, bool write) = 0;
   virtual void tmem_waited(const Warp& w, bool stores) = 0;  // wait::st or wait::ld
+  // Model::silicon: a register of a load of these columns is used before wait::ld, and so the load is over.
+  virtual void tmem_delivered(const Warp& w, uint32_t column, uint32_t columns) = 0;
   virtual void tmem_allocated(const Warp& w, const Op* op, uint32_t column, uint32_t columns, uint32_t shared_address) = 0;
   virtual void tmem_released(const Warp& w, const Op* op, uint32_t column, uint32_t columns) = 0;
   virtual void warp_barrier(const Warp& w, const Op* op, Mask members) = 0;

@@ -172,7 +172,7 @@ const Op* tmem_load(Warp& w, const Op* op, Mask mask) {
       w.rows[rows[r]].lane[t] = tmem.cells->word[v.column + at.column][base + at.lane];
     }
   }
-  issue_tmem_load(w, {rows, op->aux_count});
+  issue_tmem_load(w, v.column, v.columns, {rows, op->aux_count});
   count(w, v, FA4SIM_EVENT_TMEM_LOAD, op->aux_count);
   if (w.cta->observer) w.cta->observer->tmem_access(w, op, v.column, v.columns, false);
   return op + 1;
@@ -213,7 +213,7 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
 
 const Op* tmem_wait_load(Warp& w, const Op* op, Mask mask) {
   require_whole_warp(w, op, mask);
-  ++w.tmem_loads_known;
+  wait_tmem_loads(w);
   if (w.cta->observer) w.cta->observer->tmem_waited(w, false);
   return op + 1;
 }

@@ -108,7 +108,7 @@ void set_checking(State& s, bool on) {
 void gather_findings(State& s) {
   if (!s.collector) return;
   const std::vector<Finding> fresh = s.collector->take();
-  s.used_mma_axiom |= s.collector->used_mma_axiom();
+  s.axioms |= s.collector->axioms();
   if (watch().on)
     for (const Finding& finding : fresh) tell(finding);
   merge(s.findings, fresh);

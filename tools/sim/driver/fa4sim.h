@@ -4,7 +4,7 @@
  * can be read from it after a launch. All functions are thread-safe; a status of 0 is success, otherwise
  * fa4sim_last_error() has a sentence. For programs that do not know this header, cuInit reads environment
  * variables, decimal numbers: FA4SIM_SMS, FA4SIM_HOST_THREADS and FA4SIM_BUDGET set the parameters of
- * fa4sim_config; FA4SIM_SEED=n is fa4sim_set_adversarial(n); FA4SIM_CHECK=1 turns the checker on and prints
+ * fa4sim_config; FA4SIM_SEED=n is fa4sim_set_adversarial(n, 0); FA4SIM_CHECK=1 turns the checker on and prints
  * findings and faults to stderr after each launch, and their number when the program ends; FA4SIM_LOG=1 prints
  * the sentence of every call that fails to stderr.
  */
@@ -133,9 +133,19 @@ FA4SIM_API uint64_t fa4sim_count_findings(void); /* gathered and not yet taken *
 FA4SIM_API uint64_t fa4sim_take_findings(fa4sim_finding* findings, uint64_t capacity);
 /* What the absence of findings rests on beside the PTX ISA, of all that was watched since fa4sim_check(1). */
 #define FA4SIM_AXIOM_MMA_ORDER 1u /* the MMAs of one CTA execute in the order of their issue */
+#define FA4SIM_AXIOM_LOAD_DELIVERY 2u /* a register of tcgen05.ld is delivered without wait::ld; FA4SIM_MODEL_SILICON */
+#define FA4SIM_AXIOM_TENSOR_FENCES 4u /* tcgen05 fences order nothing that is not ordered without; FA4SIM_MODEL_SILICON */
 FA4SIM_API uint32_t fa4sim_axioms(void);
-/* Adversarial timing: every delay and order that the model leaves open is drawn from the seed. 0: nominal. */
-FA4SIM_API int fa4sim_set_adversarial(uint64_t seed);
+
+/* What a kernel may rely on, from the next launch on. */
+#define FA4SIM_MODEL_ISA 0u     /* the PTX ISA and the order of MMAs; the default */
+#define FA4SIM_MODEL_SILICON 1u /* what today's hardware does beside: the other axioms */
+FA4SIM_API int fa4sim_set_model(uint32_t model);
+/* Adversarial timing, from the next launch on: every delay and order that the model leaves open is drawn from the seed.
+ * 0: nominal. */
+#define FA4SIM_INDEPENDENT_LANES 1u /* lanes that diverged need not come together again before a bar.warp.sync: the ISA
+                                       leaves that open, compilers do not */
+FA4SIM_API int fa4sim_set_adversarial(uint64_t seed, uint32_t options);
 
 #ifdef __cplusplus
 }

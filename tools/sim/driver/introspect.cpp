@@ -162,7 +162,7 @@ int fa4sim_check(int on) {
     return static_cast<CUresult>(of_device([&](Device&) {
       State& s = state();
       gather_findings(s);
-      s.used_mma_axiom = false;
+      s.axioms = 0;
       set_checking(s, on != 0);
     }));
   });
@@ -194,14 +194,29 @@ uint32_t fa4sim_axioms(void) {
   uint32_t axioms = 0;
   of_device([&](Device&) {
     gather_findings(state());
-    axioms = state().used_mma_axiom ? FA4SIM_AXIOM_MMA_ORDER : 0;
+    axioms = state().axioms;
   });
   return axioms;
 }
 
-int fa4sim_set_adversarial(uint64_t seed) {
+int fa4sim_set_model(uint32_t model) {
   return api([&]() -> CUresult {
-    return static_cast<CUresult>(of_device([&](Device& device) { device.set_adversarial(seed); }));
+    if (model > FA4SIM_MODEL_SILICON)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "model " + std::to_string(model) +
+                      " is neither FA4SIM_MODEL_ISA (0) nor FA4SIM_MODEL_SILICON (1)");
+    return static_cast<CUresult>(of_device([&](Device& device) { device.set_model(Model(model)); }));
+  });
+}
+
+int fa4sim_set_adversarial(uint64_t seed, uint32_t options) {
+  return api([&]() -> CUresult {
+    if (options & ~FA4SIM_INDEPENDENT_LANES)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "options " + std::to_string(options) +
+                      " of adversarial timing; FA4SIM_INDEPENDENT_LANES (1) is known");
+    return static_cast<CUresult>(
+        of_device([&](Device& device) { device.set_adversarial(seed, options & FA4SIM_INDEPENDENT_LANES); }));
   });
 }
 

@@ -133,7 +133,7 @@ struct State {
   // Guarded by device_lock.
   std::unique_ptr<Collector> collector;  // null: launches are not checked
   std::vector<Finding> findings;         // gathered, oldest first
-  bool used_mma_axiom = false;
+  uint32_t axioms = 0;  // FA4SIM_AXIOM_*, that what was watched rests on
   std::function<void(uint64_t done, uint64_t total)> progress;  // asked for, perhaps before there is a device
   int64_t traced_cta = -1;
 
