@@ -17,6 +17,7 @@ struct Litmus {
       verdict;  // "clean", the finding kinds and the fault of a run with nominal timing, joined by " + "
   uint32_t ctas = 1;
   uint32_t threads = 128;
+  std::string target = "sm_100a";
 };
 
 // What a body finds: async.h's prologue; %out and %d1 addresses of 64 KiB of device memory of its own, zero;
@@ -25,6 +26,8 @@ std::vector<Litmus> thread_litmus();    // shared and global memory, threads onl
 std::vector<Litmus> proxy_litmus();     // threads, MMAs and bulk copies on one memory
 std::vector<Litmus> mbarrier_litmus();  // life and phases of mbarriers
 std::vector<Litmus> tcgen05_litmus();   // tensor memory
+std::vector<Litmus> wgmma_litmus();
+std::vector<Litmus> thread_copy_litmus();  // cp.async
 
 // ---- pieces of bodies
 // ----------------------------------------------------------------------------------------------------

@@ -47,12 +47,13 @@ struct Outcome {
 };
 
 Outcome watch(const Litmus& test, uint64_t seed, Model model = Model::isa) {
-  Kernel kernel(
+  std::string ptx =
       entry_of(".param .u64 out, .param .u64 from, .param .align 64 .b8 map[128]",
                prologue() + "  ld.param.u64 %d1, [from];\n  mov.b64 %d2, map;\n  cvta.param.u64 %d2, %d2;\n" +
                    test.body + "  ret;\n",
-               test.threads),
-      1, 4, 200000);
+               test.threads);
+  ptx.replace(ptx.find("sm_100a"), 7, test.target);
+  Kernel kernel(ptx, 1, 4, 200000);
   const uint64_t out = kernel.buffer<uint32_t>(16384), from = kernel.buffer<uint32_t>(16384);
   alignas(64) CUtensorMap map;
   const cuuint64_t extents[2] = {64, 512}, strides[1] = {128};
@@ -114,6 +115,12 @@ TEST_CASE("litmus: mbarriers") {
 }
 TEST_CASE("litmus: tensor memory") {
   check_all(tcgen05_litmus());
+}
+TEST_CASE("litmus: wgmma") {
+  check_all(wgmma_litmus());
+}
+TEST_CASE("litmus: cp.async") {
+  check_all(thread_copy_litmus());
 }
 
 TEST_CASE("a verdict says which axioms it rests on") {

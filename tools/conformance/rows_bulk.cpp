@@ -319,6 +319,8 @@ void add_bulk_rows(Table& t) {
          "what the source does not give becomes zero"},
         {"thread_copy_partial_16", "cp.async.cg of a part of 16 bytes",
          "what the source does not give becomes zero"},
+        {"thread_copy_ignored", "cp.async.ca with ignore-src",
+         "the source counts as zeros where the predicate holds"},
         {"thread_copy_groups", "cp.async.commit_group, wait_group, wait_all", "groups complete in order"},
         {"thread_copy_barrier", "cp.async.mbarrier.arrive",
          "the arrival is made when the thread's copies are there"}}) {

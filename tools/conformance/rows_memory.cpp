@@ -160,6 +160,103 @@ void add_accesses(Table& t) {
   }
 }
 
+// An atomic operation of a vector on what %a and, of 16 bytes, %b hold: the result says what was there and
+// what is.
+void add_vector_atomics(Table& t) {
+  t.family(
+      {"vector atomics", "9.7.13.5", "each element is combined with what is there, as the scalar form does"});
+  struct Form {
+    const char *op, *vector, *type;
+    char letter;                // of the inputs
+    uint32_t registers, bytes;  // bytes of a register
+  };
+  for (const Form& f : {Form{"add", "v2", "f32", 'f', 2, 4},
+                        {"add", "v4", "f32", 'f', 4, 4},
+                        {"add.noftz", "v2", "f16", 'X', 2, 2},
+                        {"add.noftz", "v4", "f16", 'X', 4, 2},
+                        {"add.noftz", "v8", "f16", 'X', 8, 2},
+                        {"add.noftz", "v2", "bf16", 'Y', 2, 2},
+                        {"add.noftz", "v8", "bf16", 'Y', 8, 2},
+                        {"add.noftz", "v2", "f16x2", 'X', 2, 4},
+                        {"add.noftz", "v4", "f16x2", 'X', 4, 4},
+                        {"add.noftz", "v2", "bf16x2", 'Y', 2, 4},
+                        {"add.noftz", "v4", "bf16x2", 'Y', 4, 4},
+                        {"min.noftz", "v4", "f16", 'X', 4, 2},
+                        {"max.noftz", "v4", "bf16", 'Y', 4, 2},
+                        {"min.noftz", "v2", "bf16x2", 'Y', 2, 4},
+                        {"max.noftz", "v4", "f16x2", 'X', 4, 4}}) {
+    const uint32_t words = f.registers * f.bytes / 4;  // of the vector
+    const std::string kind =
+        ".reg .b" + std::to_string(8 * f.bytes) + " %y<8>; .reg .b32 %o<4>, %n<4>; .reg .b64 %m; ";
+    std::string list, before, after, sum;
+    // The words of memory are the input, rotated by one element a word; those of the operand another input.
+    const char sources[] = "abce";
+    for (uint32_t k = 0; k < words; ++k)
+      before += std::string("mov.b32 %o") + char('0' + k) + ", %" + sources[k % 2] + "; ";
+    for (uint32_t k = 0; k < words; ++k) {
+      const std::string operand = std::string("%") + sources[2 + k % 2], number = std::to_string(k);
+      if (f.bytes == 4)
+        after += "mov.b32 %y" + number + ", " + operand + "; ";
+      else
+        after += "mov.b32 {%y" + std::to_string(2 * k) + ", %y" + std::to_string(2 * k + 1) + "}, " +
+                 operand + "; ";
+    }
+    for (uint32_t r = 0; r < f.registers; ++r) list += (r ? ", %y" : "%y") + std::to_string(r);
+    const std::string store = words == 1   ? "st.global.b32 [%m], %o0; "
+                              : words == 2 ? "st.global.v2.b32 [%m], {%o0, %o1}; "
+                                           : "st.global.v4.b32 [%m], {%o0, %o1, %o2, %o3}; ";
+    const std::string load = words == 1   ? "ld.global.b32 %n0, [%m]; "
+                             : words == 2 ? "ld.global.v2.b32 {%n0, %n1}, [%m]; "
+                                          : "ld.global.v4.b32 {%n0, %n1, %n2, %n3}, [%m]; ";
+    sum = "mov.b32 %d, 0; ";
+    for (uint32_t k = 0; k < words; ++k) {
+      const std::string number = std::to_string(k);
+      if (f.bytes == 2)
+        sum += "mov.b32 %o" + number + ", {%y" + std::to_string(2 * k) + ", %y" + std::to_string(2 * k + 1) +
+               "}; ";
+      else
+        sum += "mov.b32 %o" + number + ", %y" + number + "; ";
+      sum += "mad.lo.u32 %d, %d, 31, %o" + number + "; mad.lo.u32 %d, %d, 31, %n" + number + "; ";
+    }
+    for (bool red : {false, true}) {
+      const std::string opcode =
+          std::string(red ? "red" : "atom") + ".global." + f.op + "." + f.vector + "." + f.type;
+      // A place of 16 bytes for each thread behind the results.
+      const std::string place =
+          "ld.param.u64 %m, [out]; mad.wide.u32 %m, %i, 16, %m; add.u64 %m, %m, 16384; ";
+      t.add("{ " + kind + place + before + store + after + opcode +
+                (red ? " [%m], {" : " {" + list + "}, [%m], {") + list + "}; " + load + sum + "}",
+            std::string("r=") + f.letter + f.letter + f.letter + f.letter, opcode)
+          .output_elements *= 5;
+    }
+  }
+  t.family({"128-bit atomics", "9.7.13.5", "16 bytes are exchanged as one"});
+  for (const char* space : {"shared", "global"}) {
+    const bool shared = std::string(space) == "shared";
+    const std::string start =
+        std::string("{ .reg .b128 %x, %y, %z; .reg .b64 %m, %n; .reg .b32 %o; ") +
+        (shared ? ".shared .align 16 .b8 place[2048]; mov.u32 %o, place; mov.u32 %u, "
+                  "%tid.x; mad.lo.u32 %o, %u, 16, %o; "
+                : "ld.param.u64 %m, [out]; mad.wide.u32 %m, %i, 16, %m; add.u64 %m, %m, 32768; ");
+    const std::string at = shared ? "[%o]" : "[%m]";
+    const std::string init = std::string("st.") + space + ".v2.b64 " + at + ", {%a, %b}; ";
+    const std::string finish = std::string("mov.b128 {%d, %w}, %z; mad.lo.u64 %d, %d, 31, %w; ld.") + space +
+                               ".v2.b64 {%w, %n}, " + at +
+                               "; mad.lo.u64 %d, %d, 31, %w; mad.lo.u64 %d, %d, 31, %n; }";
+    const std::string name = std::string("atom.") + space;
+    t.add(start + init + "mov.b128 %x, {%b, %a}; " + name + ".exch.b128 %z, " + at + ", %x; " + finish,
+          "l=ll", name + ".exch.b128")
+        .output_elements *= 3;
+    // Equal in one half of the threads, in one word of four less in the others.
+    t.add(start + init +
+              "and.b32 %t, %i, 1; cvt.u64.u32 %w, %t; xor.b64 %w, %w, %b; mov.b128 %x, {%a, %w}; mov.b128 "
+              "%y, {%b, %a}; " +
+              name + ".cas.b128 %z, " + at + ", %x, %y; " + finish,
+          "l=ll", name + ".cas.b128")
+        .output_elements *= 3;
+  }
+}
+
 void add_atomics(Table& t) {
   t.family({"atomics", "9.7.13",
             "the old value comes back, the new one stays; .inc and .dec wrap at the operand"});
@@ -250,6 +347,7 @@ void add_atomics(Table& t) {
 void add_memory_rows(Table& t) {
   add_accesses(t);
   add_atomics(t);
+  add_vector_atomics(t);
 }
 
 }  // namespace fa4::conformance

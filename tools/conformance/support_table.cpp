@@ -16,7 +16,6 @@ const std::vector<Refusal>& refusals() {
       {"bulk copies and reductions from shared memory to shared memory",
        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r], [%r], %r, [%r];",
        "they need a cluster"},
-      {"vector and 128-bit atomics", "atom.global.exch.b128 %q, [%d], %q;", "not simulated"},
       {"minimum and maximum of halves in memory by `atom` and `red`", "red.global.min.noftz.f16x2 [%d], %r;",
        "not simulated"},
       {"`multimem`, `st.async`, `red.async`",

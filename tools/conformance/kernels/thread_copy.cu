@@ -22,6 +22,15 @@ THREAD_COPY(thread_copy_16, "ca", 16, "")
 THREAD_COPY(thread_copy_cg, "cg", 16, "")
 THREAD_COPY(thread_copy_partial_4, "ca", 4, ", %2")
 THREAD_COPY(thread_copy_partial_16, "cg", 16, ", %2")
+// Half of the threads ignore their source; a hint and a prefetch change no value.
+ROW(thread_copy_ignored) {
+  const uint32_t to = shared_address(dynamic) + threadIdx.x * 16;
+  for (uint32_t i = 0; i < 4; ++i) reinterpret_cast<uint32_t*>(dynamic)[threadIdx.x * 4 + i] = 0xEEEE0000 + i;
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; cp.async.ca.shared.global.L2::cache_hint.L2::128B [%0], [%1], 8, p, %3; }" ::"r"(to), "l"(in + threadIdx.x * 4), "r"(threadIdx.x & 1), "l"(0x12F0000000000000ull)
+               : "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  for (uint32_t i = 0; i < 4; ++i) out[threadIdx.x * 4 + i] = reinterpret_cast<uint32_t*>(dynamic)[threadIdx.x * 4 + i];
+}
 ROW(thread_copy_groups) {
   for (uint32_t k = 0; k < 4; ++k) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(dynamic) + (k * 128 + threadIdx.x) * 4), "l"(in + (k * 128 + threadIdx.x)) : "memory");

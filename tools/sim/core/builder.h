@@ -145,6 +145,7 @@ const Op* tmem_load(Warp& warp, const Op* op, Mask mask);
 const Op* tmem_wait_load(Warp& warp, const Op* op, Mask mask);
 // The same of wgmma's accumulators and A registers.
 const Op* wgmma_mma_async(Warp& warp, const Op* op, Mask mask);
+const Op* wgmma_commit_group(Warp& warp, const Op* op, Mask mask);
 const Op* wgmma_wait_group(Warp& warp, const Op* op, Mask mask);
 const Op* wgmma_fence(Warp& warp, const Op* op, Mask mask);
 

@@ -125,6 +125,7 @@ namespace {
 // What may hold for a virtual register.
 constexpr uint8_t kMayLoad = 1, kMayAccumulate = 2, kMayBeInput = 4, kMayBeInFlight = 7;
 constexpr uint8_t kMayLackFence = 8;  // accessed since the newest wgmma.fence
+constexpr uint8_t kMayBeUncommitted = 16;  // in flight, and in no wgmma group yet
 
 }  // namespace
 
@@ -157,7 +158,10 @@ void Builder::find_undelivered_uses() {
       }
       const bool always = op.guard == 0;
       if (op.run == tmem_wait_load && always) clear(kMayLoad);
-      if (op.run == wgmma_wait_group && always && op.imm == 0) clear(kMayAccumulate | kMayBeInput);
+      if (op.run == wgmma_commit_group && always) clear(kMayBeUncommitted);
+      if (op.run == wgmma_wait_group && always && op.imm == 0) {
+        for (uint8_t& s : state) s &= uint8_t(~(s & kMayBeUncommitted ? 0 : kMayAccumulate | kMayBeInput));
+      }
       if (op.run == wgmma_fence && always) clear(kMayLackFence);
       const bool move = is_move(op), mma = op.run == wgmma_mma_async;
       bool wrong = false;
@@ -180,8 +184,8 @@ void Builder::find_undelivered_uses() {
         const Slot& slot = slots_[s];
         uint8_t& now = state[slot.v];
         if (mma && slot.field == Field::aux) {
-          if (slot.is_def) now = always ? kMayAccumulate : uint8_t(now | kMayAccumulate);
-          else now |= kMayBeInput;
+          if (slot.is_def) now = kMayBeUncommitted | (always ? kMayAccumulate : uint8_t(now | kMayAccumulate));
+          else now |= kMayBeInput | kMayBeUncommitted;
         } else if (slot.is_def) {
           wrong |= now & kMayBeInFlight;
           const uint8_t next = move ? uint8_t(moved & ~kMayBeInput) : op.run == tmem_load ? uint8_t(kMayLoad | kMayLackFence) : kMayLackFence;

@@ -8,6 +8,7 @@
 #include "shared_memory.h"
 #include "visibility.h"
 #include "warp_wide.h"
+#include "wide_atomic.h"
 
 namespace fa4::sim {
 namespace {
@@ -354,8 +355,12 @@ void build_atomic(Builder& b, Modifiers& m, bool returns) {
   const AddressSpace space = take_space(b, m);
   const uint8_t order = uint8_t(take_semantics(m, true) | kStrong | kAtomic | (returns ? 0 : kReduction));
   const auto kind = take_reduction(m);
+  const auto vector = m.take_any({"v2", "v4", "v8"});
+  const WideAtomic wide_atomic{kind.value_or(Reduction::add), space, order, returns, vector.empty() ? 1u : uint32_t(vector[1] - '0')};
+  if (kind && !vector.empty()) return build_vector_atomic(b, m, wide_atomic);
   const bool noftz = m.take("noftz");
   const Type t = m.type();
+  if (kind && t == Type::b128) return build_atomic_128(b, wide_atomic);
   const uint32_t size = ptx::size_in_bytes(t);
   const bool half = t == Type::f16 || t == Type::bf16 || t == Type::f16x2 || t == Type::bf16x2;
   if (!kind || !can_reduce(*kind, t) || noftz != half || (half && *kind != Reduction::add)) b.refuse("this atomic operation is not supported");

@@ -21,9 +21,6 @@ using ptx::Operand;
 using ptx::Type;
 using Field = Builder::Field;
 
-const Op* wgmma_fence(Warp& w, const Op* op, Mask mask);
-const Op* wgmma_wait_group(Warp& w, const Op* op, Mask mask);
-
 namespace {
 
 // Nominal times in cycles; a warp's tensor core takes N / 4 for its 16 rows.
@@ -317,13 +314,13 @@ void cover(Warp& w, uint32_t may_stay_pending) {
   if (newest && w.cta->observer) w.cta->observer->wgmma_waited(w, newest);
 }
 
-const Op* commit_group(Warp& w, const Op* op, Mask mask) {
+}  // namespace
+
+const Op* wgmma_commit_group(Warp& w, const Op* op, Mask mask) {
   require_warpgroup(w, op, mask);
   ++w.wgmma.open;
   return op + 1;
 }
-
-}  // namespace
 
 const Op* wgmma_fence(Warp& w, const Op* op, Mask mask) {
   require_warpgroup(w, op, mask);
@@ -472,7 +469,7 @@ void build_wgmma(Builder& b, Modifiers& m) {
     b.emit(wgmma_wait_group).imm = int64_t(std::min<uint64_t>(n.bits, UINT32_MAX));
     return;
   }
-  b.emit(verb == "fence" ? wgmma_fence : commit_group);
+  b.emit(verb == "fence" ? wgmma_fence : wgmma_commit_group);
 }
 
 }  // namespace
