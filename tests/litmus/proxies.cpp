@@ -24,6 +24,10 @@ std::string wait_group(const std::string& form) {
   return "  @%p0 cp.async.bulk.wait_group" + form + ";\n";
 }
 const std::string kStored = kWriteBox + kProxyFence + kSync + kStoreBox + kCommit;
+const std::string kStore1d =
+    "  @%p0 cp.async.bulk.global.shared::cta.bulk_group [%out], [smem+1024], 1024;\n";
+const std::string kStored1d = kWriteBox + kProxyFence + kSync + kStore1d;
+const std::string kOverwriteLast = "  @%p0 st.shared.u32 [smem+2044], 1;\n";
 const std::string kOverwrite = "  @%p0 st.shared.u32 [smem+1024], 1;\n";
 
 std::string barrier_ready() {
@@ -70,6 +74,15 @@ std::vector<Litmus> proxy_litmus() {
        kWriteBox + kProxyFence + by_warp(0, "  nanosleep.u32 10000;\n") + kStoreBox + kCommit +
            wait_group(" 0"),
        "race"},
+
+      {"stores to bulk store of one dimension: fence and barrier", kStored1d + kCommit + wait_group(" 0"),
+       "clean"},
+      {"stores to bulk store of one dimension: no fence",
+       kWriteBox + kSync + kStore1d + kCommit + wait_group(" 0"), "missing proxy fence"},
+      {"bulk store of one dimension to stores: no wait",
+       kStored1d + kCommit + kOverwriteLast + wait_group(" 0"), "race"},
+      {"bulk store of one dimension to stores: wait_group.read",
+       kStored1d + kCommit + wait_group(".read 0") + kOverwriteLast + wait_group(" 0"), "clean"},
 
       {"bulk load to threads: wait", barrier_ready() + load_tile() + wait_barrier(0, 0) + kReadTile, "clean"},
       {"bulk load to threads: no wait",

@@ -130,6 +130,21 @@ TEST_CASE("a lane sees its own stores, in their order", "[adversarial]") {
   always(9, line("@%p0 st.global.u32 [%out], 8") + line("@%p0 st.global.u32 [%out], 9"));
 }
 
+TEST_CASE("local memory is the lane's own", "[adversarial]") {
+  always(3, "  .local .align 4 .b32 own;\n" + line("mov.u64 %d2, own") + line("cvta.local.u64 %d2, %d2") +
+                line("st.u32 [%d2], 3") + line("ld.u32 %r1, [%d2]") + by_thread(0, give("%r1")));
+}
+
+TEST_CASE("a bulk store of many bytes", "[adversarial]") {
+  // The last of 4096 bytes that all threads wrote, from an address that is no multiple of 1024.
+  always(9, line("mov.b32 %v0, 9") + line("shl.b32 %r5, %tid32, 5") + line("mov.u32 %r6, smem") +
+                line("add.s32 %r5, %r5, %r6") + line("st.shared.v4.b32 [%r5+1040], {%v0, %v0, %v0, %v0}") +
+                line("st.shared.v4.b32 [%r5+1056], {%v0, %v0, %v0, %v0}") + kProxyFence + kSync +
+                line("@%p0 cp.async.bulk.global.shared::cta.bulk_group [%d1], [smem+1040], 4096") +
+                kCommitGroup + kWaitGroup +
+                by_thread(0, line("ld.global.u32 %r1, [%d1+4092]") + give("%r1")));
+}
+
 TEST_CASE("a released store is seen by a bulk copy after a proxy fence", "[adversarial]") {
   const auto text = [](const std::string& fence) {
     return write(1024, 7) + kProxyFence + kSync + write(1024, 8) + fence + kSync + kStoreBulk + kCommitGroup +

@@ -22,7 +22,9 @@ uint32_t Checker::copy_in_issued(const Warp& w, const Event& event) {
   const Actor who = actor(w, event.lane);
   Barrier* b = find_barrier(event.address);
   if (b) require_visible_init(who, *b, event.op, true);
-  const Access access{Agent::copy_in, 0, uint16_t(b ? b->component : kFirstBarrier), kPending, op_index(event.op), uint32_t(w.index)};
+  const Access access{
+      Agent::copy_in,   0, uint16_t(b ? b->component : kFirstBarrier), kPending, op_index(event.op),
+      uint32_t(w.index)};
   shared_cells(who, access, event.shared, event.extent, true, Sense::async);
   read_box(event, who, access);
   if (b) b->newest_copy = access;
@@ -77,7 +79,9 @@ void Checker::copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pendin
   for (Mask m = lanes; m; m &= m - 1) {
     const int lane = first_lane(m);
     const uint32_t thread = w.index * kLanes + uint32_t(lane);
-    if (std::none_of(streams_.begin(), streams_.end(), [&](const StoreStream& s) { return s.lane == thread; })) continue;
+    if (std::none_of(streams_.begin(), streams_.end(),
+                     [&](const StoreStream& s) { return s.lane == thread; }))
+      continue;
     Component component = 0;
     StoreStream& s = stream(thread, &component);
     Time done = 0;
@@ -94,7 +98,8 @@ void Checker::copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pendin
       Provenance::Sources over;
       provenance_->completed(over, component, done, s.newest.op);
       if (!read_only) provenance_->completed(over, component + 1, done, s.newest.op);
-      provenance_->acquired(over, w.index, 1u << lane, op_index(w.fragments[size_t(w.current)].pc) - 1, "the bulk group");
+      provenance_->acquired(over, w.index, 1u << lane, op_index(w.fragments[size_t(w.current)].pc) - 1,
+                            "the bulk group");
     }
     std::erase_if(s.groups, [&](const auto& g) { return !read_only && g.first < first_pending_group; });
   }
@@ -172,16 +177,20 @@ void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess&
     read_operand(*mma.a, mma.a_mn_major, mma.m);
   } else {
     const uint32_t first = mma.a_column * TensorMemory::partitions;
-    read_cells(&tmem_[first], 8 * TensorMemory::partitions, tmem_readers_, first, who, access, Sense::thread, Tensor::fenced);
+    read_cells(&tmem_[first], 8 * TensorMemory::partitions, tmem_readers_, first, who, access, Sense::thread,
+               Tensor::fenced);
   }
   read_operand(*mma.b, mma.b_mn_major, mma.n);
   const uint32_t first = mma.d_column * TensorMemory::partitions;
-  write_cells(&tmem_[first], size_t(mma.n) * TensorMemory::partitions, tmem_readers_, first, who, access, Sense::thread, Tensor::fenced);
+  write_cells(&tmem_[first], size_t(mma.n) * TensorMemory::partitions, tmem_readers_, first, who, access,
+              Sense::thread, Tensor::fenced);
   mma_clock_.join_untensored(who.group->clock);
   join_tensor(w, *who.group, 1u << lane, mma_clock_.tensor);
   Time& own = mma_clock_.plain[kFirstLane + who.lane];
   own = std::max(own, who.warp->now);
-  if (provenance_) provenance_->released(mma_clock_.sources, Provenance::By::mma, w.index, 1u << lane, who.warp->now, op_index(op));
+  if (provenance_)
+    provenance_->released(mma_clock_.sources, Provenance::By::mma, w.index, 1u << lane, who.warp->now,
+                          op_index(op));
   ++who.warp->now;
 }
 
@@ -220,7 +229,8 @@ uint32_t Checker::commit_issued(const Warp& w, const Event& event) {
   Clock& clock = snapshots_[token];
   clock = mma_clock_;
   clock.plain[kMmaStream] = clock.tensor[kMmaStream] = newest_mma_[who.lane];
-  if (provenance_) provenance_->completed(clock.sources, kMmaStream, newest_mma_[who.lane], op_index(event.op));
+  if (provenance_)
+    provenance_->completed(clock.sources, kMmaStream, newest_mma_[who.lane], op_index(event.op));
   return token;
 }
 

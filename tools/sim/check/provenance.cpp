@@ -28,8 +28,10 @@ void Provenance::released(Sources& into, By by, uint32_t warp, Mask lanes, Time 
     const Release& r = releases_[other];
     return r.by_lanes && r.by == by && r.warp == warp && r.lanes == lanes;
   });
-  if (same == into.end()) into.push_back(id);
-  else *same = id;
+  if (same == into.end())
+    into.push_back(id);
+  else
+    *same = id;
 }
 
 void Provenance::completed(Sources& into, Component component, Time time, uint32_t op) {
@@ -37,7 +39,8 @@ void Provenance::completed(Sources& into, Component component, Time time, uint32
   releases_.push_back({++sequence_, false, By::thread, component, 0, time, op});
 }
 
-void Provenance::acquired(const Sources& from, uint32_t warp, Mask lanes, uint32_t op, const std::string& object, bool warp_barrier) {
+void Provenance::acquired(const Sources& from, uint32_t warp, Mask lanes, uint32_t op,
+                          const std::string& object, bool warp_barrier) {
   of_warp(acquires_, warp).push_back({++sequence_, lanes, op, warp_barrier, object, from});
 }
 
@@ -57,7 +60,9 @@ const Provenance::Fence* Provenance::newest_after(uint32_t warp, Mask lanes, uin
 const Provenance::Fence* Provenance::before_release(const From& from, const Release& release) const {
   if (release.warp >= fences_.size()) return nullptr;
   for (const Fence& f : fences_[release.warp]) {
-    if (f.before && (f.lanes >> (from.index % kLanes) & 1) && f.time >= from.time && f.sequence < release.sequence) return &f;
+    if (f.before && (f.lanes >> (from.index % kLanes) & 1) && f.time >= from.time &&
+        f.sequence < release.sequence)
+      return &f;
   }
   return nullptr;
 }
@@ -65,7 +70,8 @@ const Provenance::Fence* Provenance::before_release(const From& from, const Rele
 bool Provenance::is(const From& from, const Release& r, bool tensor) const {
   if (r.by_lanes != from.by_lane) return false;
   if (!r.by_lanes) return r.warp == from.index && r.time >= from.time;
-  if (r.warp != from.index / kLanes || !(r.lanes >> (from.index % kLanes) & 1) || r.time < from.time) return false;
+  if (r.warp != from.index / kLanes || !(r.lanes >> (from.index % kLanes) & 1) || r.time < from.time)
+    return false;
   return !tensor || r.by == By::warp_barrier || before_release(from, r);
 }
 
@@ -85,18 +91,21 @@ std::vector<Provenance::Step> Provenance::path(const From& from, uint32_t lane, 
         if (is(from, releases_[id], tensor)) return steps(from, places, int32_t(at), id, uint32_t(i), tensor);
         if (seen[id] || !releases_[id].by_lanes) continue;
         seen[id] = true;
-        places.push_back({releases_[id].warp, releases_[id].lanes, releases_[id].sequence, int32_t(at), id, uint32_t(i)});
+        places.push_back(
+            {releases_[id].warp, releases_[id].lanes, releases_[id].sequence, int32_t(at), id, uint32_t(i)});
       }
     }
   }
   return {};
 }
 
-std::vector<Provenance::Step> Provenance::steps(const From& from, const std::vector<Place>& places, int32_t at, uint32_t release, uint32_t acquire,
+std::vector<Provenance::Step> Provenance::steps(const From& from, const std::vector<Place>& places,
+                                                int32_t at, uint32_t release, uint32_t acquire,
                                                 bool tensor) const {
   std::vector<Step> all;
   const Release& first = releases_[release];
-  if (tensor && from.by_lane && first.by != By::warp_barrier) all.push_back({before_release(from, first)->op, int32_t(first.warp), {}});
+  if (tensor && from.by_lane && first.by != By::warp_barrier)
+    all.push_back({before_release(from, first)->op, int32_t(first.warp), {}});
   for (;;) {
     const Release& r = releases_[release];
     const Place& here = places[size_t(at)];
@@ -111,7 +120,8 @@ std::vector<Provenance::Step> Provenance::steps(const From& from, const std::vec
       }
     }
     if (!same) all.push_back({a.op, int32_t(here.warp), a.object});
-    if (tensor && !a.warp_barrier) all.push_back({newest_after(here.warp, here.lanes, here.sequence)->op, int32_t(here.warp), {}});
+    if (tensor && !a.warp_barrier)
+      all.push_back({newest_after(here.warp, here.lanes, here.sequence)->op, int32_t(here.warp), {}});
     if (here.later < 0) return all;
     release = here.release;
     acquire = here.acquire;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where knowledge came from: the synchronisations of a CTA in the order in which they happened, and the shortest chain of
-// them from one access to another. Found by search, not by vector clocks, so that each confirms the other. Kept on request
-// only: it is not fast and grows with the execution.
+// Where knowledge came from: the synchronisations of a CTA in the order in which they happened, and the
+// shortest chain of them from one access to another. Found by search, not by vector clocks, so that each
+// confirms the other. Kept on request only: it is not fast and grows with the execution.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,15 @@ class Provenance {
   using Sources = std::vector<uint32_t>;
 
   void clear();
-  // How lanes release: a thread itself; all of a warp at bar.warp.sync, where tcgen05 operations need no fences; by issuing an
-  // MMA, for whoever waits for a commit that covers it.
+  // How lanes release: a thread itself; all of a warp at bar.warp.sync, where tcgen05 operations need no
+  // fences; by issuing an MMA, for whoever waits for a commit that covers it.
   enum class By : uint8_t { thread, warp_barrier, mma };
   // Lanes of a warp release what they know and did up to `time`.
   void released(Sources& into, By by, uint32_t warp, Mask lanes, Time time, uint32_t op);
   // Asynchronous work is over: of `component` everything up to `time` is known to whoever acquires it.
   void completed(Sources& into, Component component, Time time, uint32_t op);
-  void acquired(const Sources& from, uint32_t warp, Mask lanes, uint32_t op, const std::string& object, bool warp_barrier = false);
+  void acquired(const Sources& from, uint32_t warp, Mask lanes, uint32_t op, const std::string& object,
+                bool warp_barrier = false);
   // tcgen05.fence::before_thread_sync or ::after_thread_sync
   void fenced(uint32_t warp, Mask lanes, Time time, uint32_t op, bool before);
 
@@ -40,7 +41,8 @@ class Provenance {
     int32_t warp;        // -1: the completion of asynchronous work
     std::string object;  // that it waits for, "" where it waits for none
   };
-  // From the access to where the lane is now; empty: nothing orders them. `tensor`: with tcgen05 fences at the hand-overs.
+  // From the access to where the lane is now; empty: nothing orders them. `tensor`: with tcgen05 fences at
+  // the hand-overs.
   std::vector<Step> path(const From& from, uint32_t lane, bool tensor) const;
 
  private:
@@ -73,13 +75,14 @@ class Provenance {
     uint32_t warp;
     Mask lanes;
     uint64_t sequence;
-    int32_t later;    // the place that acquired what was released here; -1: the end of the path
+    int32_t later;  // the place that acquired what was released here; -1: the end of the path
     uint32_t release, acquire;
   };
   const Fence* newest_after(uint32_t warp, Mask lanes, uint64_t sequence) const;
   const Fence* before_release(const From& from, const Release& release) const;
   bool is(const From& from, const Release& release, bool tensor) const;
-  std::vector<Step> steps(const From& from, const std::vector<Place>& places, int32_t at, uint32_t release, uint32_t acquire, bool tensor) const;
+  std::vector<Step> steps(const From& from, const std::vector<Place>& places, int32_t at, uint32_t release,
+                          uint32_t acquire, bool tensor) const;
 
   uint64_t sequence_ = 0;
   std::vector<Release> releases_;

@@ -228,7 +228,7 @@ const Op* bulk_store(Warp& w, const Op* op, Mask mask) {
     event.lane = uint16_t(lane);
     const uint64_t shared = own_shared(value(w.rows + op->a, lane, op->mode & 1));
     const uint64_t global = value(w.rows + op->b, lane, true);
-    event.bytes = w.rows[w.code->aux[op->aux]].lane[lane];
+    event.bytes = event.extent = w.rows[w.code->aux[op->aux]].lane[lane];
     const std::string outside = outside_shared(cta, shared, event.bytes);
     if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, outside);
     if (shared % 16 || global % 16 || event.bytes % 16 || event.bytes == 0) {

@@ -159,11 +159,12 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
   const uint32_t words = op->aux_count / op->count;
   if (op->order & kRelease) publish(w, mask);
   const bool holds = w.cta->random && op->space != AddressSpace::local;
+  const auto is_local = [&](uint64_t address) { return op->space == AddressSpace::generic && address >= kLocalWindow && address < kLocalWindow + kWindowBytes; };
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
     uint64_t address = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
     if (!wide) address = uint32_t(address);
-    const bool held = holds && holds_back(w, op, bytes);
+    const bool held = holds && !is_local(address) && holds_back(w, op, bytes);
     std::byte* const at = locate(w, op, lane, address, bytes, true, held);
     std::byte later[sizeof HeldStore::data];
     std::byte* const to = held ? later : at;

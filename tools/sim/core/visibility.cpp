@@ -19,12 +19,14 @@ bool in_shared(const Cta& cta, const std::byte* at) {
 // Into memory. `fenced`: the asynchronous proxy sees it as well.
 void perform(Cta& cta, const HeldStore& store, bool fenced) {
   if (!fenced) {
-    UnfencedBytes bytes{store.at, store.due + delay(cta, kUnfencedCycles), store.bytes, in_shared(cta, store.at), {}};
+    UnfencedBytes bytes{
+        store.at, store.due + delay(cta, kUnfencedCycles), store.bytes, in_shared(cta, store.at), {}};
     std::memcpy(bytes.other, store.at, store.bytes);
     cta.unfenced.push_back(bytes);
   }
   std::memcpy(store.at, store.data, store.bytes);
-  if (in_shared(cta, store.at)) set_shared_valid(cta, uint32_t(store.at - cta.shared.data()), store.bytes, true);
+  if (in_shared(cta, store.at))
+    set_shared_valid(cta, uint32_t(store.at - cta.shared.data()), store.bytes, true);
 }
 
 // Performs those that `which` says; others stay.
@@ -32,8 +34,10 @@ template <class Which>
 void perform_some(Warp& w, bool fenced, Which which) {
   size_t left = 0;
   for (HeldStore& store : w.held) {
-    if (which(store)) perform(*w.cta, store, fenced);
-    else w.held[left++] = store;
+    if (which(store))
+      perform(*w.cta, store, fenced);
+    else
+      w.held[left++] = store;
   }
   w.held.resize(left);
 }
@@ -42,7 +46,8 @@ void perform_some(Warp& w, bool fenced, Which which) {
 
 bool holds_back(Warp& w, const Op* op, uint32_t bytes) {
   Cta& cta = *w.cta;
-  if (cta.launch->model != Model::isa || (op->order & kStrong) || bytes > sizeof HeldStore::data) return false;
+  if (cta.launch->model != Model::isa || (op->order & kStrong) || bytes > sizeof HeldStore::data)
+    return false;
   return drawn(cta, 4) != 0;
 }
 
@@ -54,7 +59,9 @@ void hold_back(Warp& w, int lane, std::byte* at, const std::byte* data, uint32_t
 }
 
 void publish_overlapping(Warp& w, int lane, const std::byte* at, uint32_t bytes) {
-  perform_some(w, false, [&](const HeldStore& store) { return store.lane == lane && store.at < at + bytes && at < store.at + store.bytes; });
+  perform_some(w, false, [&](const HeldStore& store) {
+    return store.lane == lane && store.at < at + bytes && at < store.at + store.bytes;
+  });
 }
 
 void publish_all(Warp& w, Mask lanes) {
@@ -63,16 +70,21 @@ void publish_all(Warp& w, Mask lanes) {
 
 void publish_to_async(Warp& w, Mask lanes, FenceKind kind) {
   Cta& cta = *w.cta;
-  const auto covered = [&](bool shared) { return kind == FenceKind::proxy_async || shared == (kind == FenceKind::proxy_async_shared); };
+  const auto covered = [&](bool shared) {
+    return kind == FenceKind::proxy_async || shared == (kind == FenceKind::proxy_async_shared);
+  };
   std::erase_if(cta.unfenced, [&](const UnfencedBytes& bytes) { return covered(bytes.shared); });
-  perform_some(w, true, [&](const HeldStore& store) { return (lanes >> store.lane & 1) && covered(in_shared(cta, store.at)); });
+  perform_some(w, true, [&](const HeldStore& store) {
+    return (lanes >> store.lane & 1) && covered(in_shared(cta, store.at));
+  });
 }
 
 void publish_due(Cta& cta, uint64_t now) {
   for (Warp& w : cta.warps) {
     if (!w.held.empty()) perform_some(w, false, [&](const HeldStore& store) { return store.due <= now; });
   }
-  if (!cta.unfenced.empty()) std::erase_if(cta.unfenced, [&](const UnfencedBytes& bytes) { return bytes.due <= now; });
+  if (!cta.unfenced.empty())
+    std::erase_if(cta.unfenced, [&](const UnfencedBytes& bytes) { return bytes.due <= now; });
 }
 
 void publish_everything(Cta& cta) {
