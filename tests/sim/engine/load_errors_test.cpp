@@ -73,7 +73,8 @@ const BadLine kBadLines[] = {
     {"mbarrier.test_wait.parity.shared::cluster.b64 %p1, [%r1], 0;", "own CTA"},
     {"mbarrier.toggle.shared::cta.b64 [%r1];", "mbarrier"},
     {"mbarrier.init.shared::cta.b32 [%r1], 1;", ".b64"},
-    {"cp.async.ca.shared.global [%r1], [%d1], 16;", "cp.async.bulk"},
+    {"cp.async.ca.shared.global [%r1], [%d1], 12;", "4, 8 or 16 bytes"},
+    {"cp.async.cg.shared.global [%r1], [%d1], 8;", "cp.async.cg 16"},
     {"cp.async.bulk.tensor.6d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2}], "
      "[%r3];",
      ".1d to .5d"},
