@@ -56,6 +56,7 @@ class Runtime(unittest.TestCase):
         self.assertEqual(run("race"), "")
 
     def test_a_variable_that_makes_no_sense(self):
+        self.assertIn("FA4SIM_MODEL is 'gpu': isa or silicon is expected", run("race", expect=2, FA4SIM_MODEL="gpu"))
         self.assertIn("FA4SIM_CHECK is 'yes'", run("race", expect=2, FA4SIM_CHECK="yes"))
 
 

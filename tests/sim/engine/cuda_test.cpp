@@ -295,3 +295,26 @@ TEST_CASE("lanes that wait long for one lane are whole again behind bar.warp.syn
   const auto got = k.read<uint32_t>(out, 64);
   for (uint32_t t = 0; t < 64; ++t) CHECK(got[t] == x + (t ^ 1));
 }
+
+TEST_CASE("groups of lanes that name different member masks") {
+  std::vector<uint32_t> sum(64, 0), words(64);
+  for (uint32_t size = 2; size <= 16; size *= 2) {
+    for (uint32_t t = 0; t < 64; ++t) {
+      const uint32_t first = t / size * size;
+      uint32_t total = 0, votes = 0;
+      for (uint32_t other = first; other < first + size; ++other) {
+        total += other;
+        votes |= uint32_t(other % 3 == 0) << other % 32;
+      }
+      words[t] = ((sum[t] + (t ^ 1) * size) * 31 + total) * 31 + votes;
+    }
+    for (uint32_t t = 0; t < 64; ++t) sum[t] = words[t] + words[t ^ (size - 1)];
+  }
+  for (uint32_t late : {32u, 0u, 1u}) {
+    Kernel k(compiled());
+    if (late == 1) k.device().set_adversarial(7, true);  // lanes that part do not come together by themselves
+    const uint64_t out = k.buffer<uint32_t>(64);
+    k.run("groups_of_lanes", {{1, 1, 1}, {64, 1, 1}}, out, late);
+    CHECK(k.read<uint32_t>(out, 64) == sum);
+  }
+}

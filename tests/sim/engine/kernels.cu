@@ -249,3 +249,25 @@ extern "C" __global__ void polynomial(const float* in, float* out, double* wide)
   out[i] = fmaf(fmaf(fmaf(0.25f, x, -1.5f), x, 3.0f), x, 0.125f) / (1.0f + x * x);
   wide[i] = sqrt(fma(double(x), double(x), 1.0)) / (2.0 + double(x) * double(x));
 }
+
+// Groups of 2 to 16 lanes, side by side in a warp, at one instruction that names each lane's own group. Lanes of the group
+// `late` (counted from the warp's first; 32: none) come to it in two parts.
+extern "C" __global__ void groups_of_lanes(uint32_t* out, uint32_t late) {
+  __shared__ uint32_t words[64];
+  const uint32_t t = threadIdx.x, lane = t % 32;
+  uint32_t sum = 0;
+  for (uint32_t size = 2; size <= 16; size *= 2) {
+    const uint32_t mask = ((1u << size) - 1) << (lane / size * size);
+    if (lane / size == late && lane % 2 == 1) {
+      for (uint32_t i = 0; i < 10 + t; ++i) asm volatile("nanosleep.u32 10;");
+    }
+    sum += __shfl_xor_sync(mask, t * size, 1);
+    sum = sum * 31 + __reduce_add_sync(mask, t);
+    sum = sum * 31 + __ballot_sync(mask, t % 3 == 0);
+    words[t] = sum;
+    __syncwarp(mask);
+    sum += words[t ^ (size - 1)];
+    __syncwarp(mask);
+  }
+  out[t] = sum;
+}

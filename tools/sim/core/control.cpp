@@ -294,40 +294,60 @@ void warp_barrier(Warp& w, const Op* op, Mask members) {
 }
 
 // Gathers the lanes of the member mask; the last fragment to come executes for all. Lanes meet at one instruction;
-// bar.warp.sync alone may stand in several places.
+// bar.warp.sync alone may stand in several places. Lanes that come together may name different masks: groups of their own.
 template <WarpWide body>
 const Op* gather(Warp& w, const Op* op, Mask mask) {
-  Fragment& f = w.fragment();
-  const Mask members = w.rows[op->c].lane[first_lane(mask)] & w.alive;
-  if (mask & ~members) {
-    fault(w, op, Fault::Kind::illegal_instruction, "lanes " + hex(mask) + " execute it but its member mask is " + hex(members));
-  }
-  const auto meets = [&](const Fragment& other) {
-    if (&other == &f || other.state != Fragment::State::warp_sync) return false;
-    return other.pc == op || (body == warp_barrier && other.pc->run == op->run && other.members == members);
-  };
-  Mask here = mask;
-  for (const Fragment& other : w.fragments) {
-    if (meets(other)) here |= other.mask;
-  }
-  if (here != members) {
-    f.state = Fragment::State::warp_sync;
-    f.members = members;
-    f.wait_begin = w.time;
-    f.pc = op;
-    return nullptr;
-  }
-  body(w, op, members);
-  bool others = false;
-  for (Fragment& other : w.fragments) {
-    if (meets(other)) {
+  const Row& named = w.rows[op->c];
+  Mask through = 0;     // lanes whose group was complete
+  bool others = false;  // some of it came before, in other fragments
+  Mask waiting[kLanes];
+  uint32_t waiting_groups = 0;
+  for (Mask left = mask; left;) {
+    const uint32_t name = named.lane[first_lane(left)];
+    const Mask members = name & w.alive;
+    Mask group = 0;
+    for (int lane = 0; lane < kLanes; ++lane) group |= Mask(named.lane[lane] == name) << lane;
+    group &= left;
+    left &= ~group;
+    if (group & ~members) {
+      fault(w, op, Fault::Kind::illegal_instruction, "lanes " + hex(group) + " execute it but their member mask is " + hex(members));
+    }
+    const auto meets = [&](const Fragment& other) {
+      if (other.state != Fragment::State::warp_sync || other.members != members) return false;
+      return other.pc == op || (body == warp_barrier && other.pc->run == op->run);
+    };
+    Mask here = group;
+    for (const Fragment& other : w.fragments) {
+      if (meets(other)) here |= other.mask;
+    }
+    if (here != members) {
+      waiting[waiting_groups++] = group;
+      continue;
+    }
+    body(w, op, members);
+    through |= group;
+    for (Fragment& other : w.fragments) {
+      if (!meets(other)) continue;
       other.state = Fragment::State::ready;
       ++other.pc;
       others = true;
     }
   }
-  if (!others) return op + 1;
-  f.pc = op + 1;  // the engine lets those at one place go on together
+  if (through == mask && !others) return op + 1;
+  Fragment f = w.fragment();
+  if (through) {
+    w.fragment().mask = through;
+    w.fragment().pc = op + 1;  // the engine lets those at one place go on together
+  }
+  for (uint32_t i = 0; i < waiting_groups; ++i) {
+    f.pc = op;
+    f.mask = waiting[i];
+    f.state = Fragment::State::warp_sync;
+    f.members = named.lane[first_lane(f.mask)] & w.alive;
+    f.wait_begin = w.time;
+    if (i == 0 && !through) w.fragment() = f;
+    else w.fragments.push_back(f);
+  }
   return nullptr;
 }
 

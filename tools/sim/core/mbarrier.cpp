@@ -217,9 +217,10 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
     passed |= Mask(done) << lane;
   }
   Fragment& f = w.fragment();
-  // A try_wait may return false whenever it likes, to each lane on its own.
+  // A try_wait may return false whenever it likes, to each lane on its own; hardware asks once for all of them.
   if (passed && (op->mode & 4) && w.cta->random && drawn(*w.cta, 16) == 0) {
-    passed &= Mask(drawn(*w.cta, 4) == 0 ? 0 : mixed(drawn(*w.cta, ~0ull)));
+    const bool together = w.cta->launch->model == Model::silicon || drawn(*w.cta, 4) == 0;
+    passed &= Mask(together ? 0 : mixed(drawn(*w.cta, ~0ull)));
     f.time_limit = true;
   }
   if (passed == 0 && (op->mode & 4) && !f.time_limit) {

@@ -171,6 +171,15 @@ FA4SIM_CUDART cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) {
   return in_context([] { return CUDA_SUCCESS; });  // a hint
 }
 
+// There is no profiler to tell.
+FA4SIM_CUDART cudaError_t cudaProfilerStart() {
+  return in_context([] { return CUDA_SUCCESS; });
+}
+
+FA4SIM_CUDART cudaError_t cudaProfilerStop() {
+  return in_context([] { return CUDA_SUCCESS; });
+}
+
 FA4SIM_CUDART cudaError_t cudaDriverGetVersion(int* version) {
   return keep(cuDriverGetVersion(version));
 }

@@ -7,10 +7,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <set>
+#include <string_view>
 
 namespace fa4::sim::driver {
 
 namespace {
+
+// Who sets it reads stderr; the program knows nothing of it.
+CUresult refuse_variable(const char* name, const char* given, const std::string& expected) {
+  const std::string sentence =
+      std::string("environment variable ") + name + " is '" + given + "': " + expected + " is expected";
+  std::fprintf(stderr, "fa4sim: %s\n", sentence.c_str());
+  return fail(CUDA_ERROR_INVALID_VALUE, sentence);
+}
 
 // Reads a decimal environment variable into *value; absent or empty leaves it.
 CUresult read_environment(const char* name, uint64_t most, uint64_t* value) {
@@ -19,13 +28,8 @@ CUresult read_environment(const char* name, uint64_t most, uint64_t* value) {
   char* end;
   errno = 0;
   const unsigned long long number = std::strtoull(given, &end, 10);
-  if (*given < '0' || *given > '9' || *end != '\0' || errno != 0 || number > most) {
-    // Who sets it reads stderr; the program knows nothing of it.
-    const std::string sentence = std::string("environment variable ") + name + " is '" + given +
-                                 "': a decimal number from 0 to " + std::to_string(most) + " is expected";
-    std::fprintf(stderr, "fa4sim: %s\n", sentence.c_str());
-    return fail(CUDA_ERROR_INVALID_VALUE, sentence);
-  }
+  if (*given < '0' || *given > '9' || *end != '\0' || errno != 0 || number > most)
+    return refuse_variable(name, given, "a decimal number from 0 to " + std::to_string(most));
   *value = number;
   return CUDA_SUCCESS;
 }
@@ -90,6 +94,12 @@ CUresult watch_from_environment(State& s) {
   if (CUresult r = read_environment("FA4SIM_LOG", 1, &log)) return r;
   log_failures(log != 0);
   s.device->set_adversarial(seed);
+  if (const char* model = std::getenv("FA4SIM_MODEL"); model != nullptr && *model != '\0') {
+    const std::string_view name = model;
+    if (name != "isa" && name != "silicon")
+      return refuse_variable("FA4SIM_MODEL", model, "isa or silicon");
+    s.device->set_model(name == "isa" ? Model::isa : Model::silicon);
+  }
   if (check == 0) return CUDA_SUCCESS;
   set_checking(s, true);
   if (!watch().on.exchange(true)) std::atexit(tell_sum);

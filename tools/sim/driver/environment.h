@@ -13,7 +13,7 @@ namespace fa4::sim::driver {
 // Reads FA4SIM_SMS, FA4SIM_HOST_THREADS and FA4SIM_BUDGET into *config.
 CUresult configure_from_environment(DeviceConfig* config);
 
-// Reads FA4SIM_CHECK, FA4SIM_SEED and FA4SIM_LOG and does what they say. The device is there.
+// Reads FA4SIM_CHECK, FA4SIM_SEED, FA4SIM_MODEL and FA4SIM_LOG and does what they say. The device is there.
 CUresult watch_from_environment(State& s);
 
 // From the next launch on, or from the next on no more. state().device_lock is held.

@@ -3,10 +3,11 @@
  * What libfa4sim.so exports beyond the CUDA driver functions: the parameters of the simulated GPU, and what
  * can be read from it after a launch. All functions are thread-safe; a status of 0 is success, otherwise
  * fa4sim_last_error() has a sentence. For programs that do not know this header, cuInit reads environment
- * variables, decimal numbers: FA4SIM_SMS, FA4SIM_HOST_THREADS and FA4SIM_BUDGET set the parameters of
- * fa4sim_config; FA4SIM_SEED=n is fa4sim_set_adversarial(n, 0); FA4SIM_CHECK=1 turns the checker on and prints
- * findings and faults to stderr after each launch, and their number when the program ends; FA4SIM_LOG=1 prints
- * the sentence of every call that fails to stderr.
+ * variables: FA4SIM_SMS, FA4SIM_HOST_THREADS and FA4SIM_BUDGET (numbers) set the parameters of fa4sim_config;
+ * FA4SIM_SEED=n is fa4sim_set_adversarial(n, 0); FA4SIM_MODEL=silicon lets a program rely on what hardware does beside
+ * the PTX ISA (isa, the default); FA4SIM_CHECK=1 turns the checker on and prints findings and faults to stderr
+ * after each launch, and their number when the program ends; FA4SIM_LOG=1 prints the sentence of every call that
+ * fails to stderr.
  */
 #ifndef FA4_SIM_FA4SIM_H
 #define FA4_SIM_FA4SIM_H

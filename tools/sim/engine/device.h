@@ -31,8 +31,9 @@ struct DeviceConfig {
 };
 
 // What a program may rely on. isa: the PTX ISA, and that the MMAs of a CTA execute in the order of their issue. silicon: in
-// addition what today's hardware does: a register of tcgen05.ld is delivered by scoreboard, without wait::ld; tcgen05.fence
-// orders nothing that is not ordered without it; a thread's ordinary stores are seen in their order.
+// addition what today's hardware does: a use of a register of tcgen05.ld completes the whole load; tcgen05.fence orders
+// nothing that is not ordered without it; a thread's ordinary stores are seen in their order; a try_wait tells all lanes of a
+// warp that ask together the same.
 enum class Model : uint8_t { isa, silicon };
 
 class Observer;
