@@ -97,7 +97,7 @@ void build_vector_atomic(Builder& b, Modifiers& m, const WideAtomic& a) {
   };
   std::vector<Virtual> results, operands;
   if (a.returns) {
-    for (const Operand& e : list(0)) results.push_back(b.destination(e, 1));
+    for (const Operand& e : list(0)) results.push_back(b.destination(e, t));
   }
   for (const Operand& e : list(first + 1)) operands.push_back(b.source(e, t));
   Op& op = b.emit(vector_atomic);
