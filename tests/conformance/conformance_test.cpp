@@ -92,7 +92,8 @@ TEST_CASE("attention of one tile is attention", "[rows]") {
       for (uint32_t k = 0; k < row.words[1]; ++k) {
         if (row.words[2] != 0x7FFFFFFF && int32_t(k) > int32_t(row.words[2] + q)) continue;
         double s = 0;
-        for (uint32_t c = 0; c < 64; ++c) s += element(input, q, c) * element(input, 64 + k / 64 * 128 + k % 64, c);
+        for (uint32_t c = 0; c < 64; ++c)
+          s += element(input, q, c) * element(input, 64 + k / 64 * 128 + k % 64, c);
         score.push_back(s * scale);  // masked keys come last
       }
       const double highest = score.empty() ? 0 : *std::max_element(score.begin(), score.end());
@@ -100,8 +101,10 @@ TEST_CASE("attention of one tile is attention", "[rows]") {
       for (double& s : score) sum += s = std::exp2(s - highest);
       for (uint32_t c = 0; c < 64; ++c) {
         double o = 0;
-        for (uint32_t k = 0; k < score.size(); ++k) o += score[k] * element(input, 128 + k / 64 * 128 + k % 64, c);
-        worst = std::max(worst, std::fabs((sum == 0 ? 0 : o / sum) - element(outcomes()[i].answer.output, q, c)));
+        for (uint32_t k = 0; k < score.size(); ++k)
+          o += score[k] * element(input, 128 + k / 64 * 128 + k % 64, c);
+        worst =
+            std::max(worst, std::fabs((sum == 0 ? 0 : o / sum) - element(outcomes()[i].answer.output, q, c)));
       }
     }
     INFO(row.name << ": off by " << worst);
