@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conformance rows on the simulated GPU against the recorded answers of a real one, the driver's answers
 // to bad arguments, what is refused at load, and the table of support, which must say what is the case.
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <set>
 
 #include "support/catch.h"
+#include "support/half.h"
 #include "tools/conformance/driver_rows.h"
 #include "tools/conformance/isolated.h"
 #include "tools/conformance/support_table.h"
@@ -65,6 +69,48 @@ TEST_CASE("rows are equal to the recorded answers, or listed with their reason",
                                << ")");
   }
   CHECK(wrong == 0);
+}
+
+// The rows only say that two devices agree; this says that what they agree on is attention.
+TEST_CASE("attention of one tile is attention", "[rows]") {
+  size_t checked = 0;
+  for (size_t i = 0; i < all_rows().size(); ++i) {
+    const Row& row = all_rows()[i];
+    if (row.entry != "attention_f16") continue;
+    ++checked;
+    const std::vector<std::byte> input = input_of(row);
+    const auto element = [](const std::vector<std::byte>& bytes, uint32_t r, uint32_t c) {
+      uint16_t bits;
+      std::memcpy(&bits, bytes.data() + (r * 64 + c) * 2, 2);
+      return double(fa4::support::fp16_to_float(bits));
+    };
+    float scale;
+    std::memcpy(&scale, &row.words[3], sizeof scale);
+    double worst = 0;
+    for (uint32_t q = 0; q < 64; ++q) {
+      std::vector<double> score;
+      for (uint32_t k = 0; k < row.words[1]; ++k) {
+        if (row.words[2] != 0x7FFFFFFF && int32_t(k) > int32_t(row.words[2] + q)) continue;
+        double s = 0;
+        for (uint32_t c = 0; c < 64; ++c)
+          s += element(input, q, c) * element(input, 64 + k / 64 * 128 + k % 64, c);
+        score.push_back(s * scale);  // masked keys come last
+      }
+      const double highest = score.empty() ? 0 : *std::max_element(score.begin(), score.end());
+      double sum = 0;
+      for (double& s : score) sum += s = std::exp2(s - highest);
+      for (uint32_t c = 0; c < 64; ++c) {
+        double o = 0;
+        for (uint32_t k = 0; k < score.size(); ++k)
+          o += score[k] * element(input, 128 + k / 64 * 128 + k % 64, c);
+        worst =
+            std::max(worst, std::fabs((sum == 0 ? 0 : o / sum) - element(outcomes()[i].answer.output, q, c)));
+      }
+    }
+    INFO(row.name << ": off by " << worst);
+    CHECK(worst < 0.01);  // weights and results are rounded to 11 bits, values are below 8
+  }
+  CHECK(checked == 15);
 }
 
 TEST_CASE("every row for a Hopper has a recorded answer", "[rows]") {

@@ -65,7 +65,7 @@ bool approximate_function(Builder& b, Modifiers& m) {
     const int sources = b.instruction().parts[0] == "div" ? 2 : 1;
     Virtual a = b.source(b.operand(1), type), divisor{};
     if (sources == 2) divisor = b.source(b.operand(2), type);
-    const Virtual d = b.destination(b.operand(0), Builder::rows_of(type));
+    const Virtual d = b.destination(b.operand(0), type);
     b.emit(form.code);
     b.use(Builder::Field::a, a);
     if (sources == 2) b.use(Builder::Field::b, divisor);

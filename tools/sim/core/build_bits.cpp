@@ -45,7 +45,7 @@ void emit(Builder& b, Function function, Type result, std::initializer_list<Type
     if (Builder::rows_of(t) == 2) wide |= uint8_t(1 << n);
     ++n;
   }
-  const Virtual d = b.destination(b.operand(0), Builder::rows_of(result));
+  const Virtual d = b.destination(b.operand(0), result);
   Op& op = b.emit(apply);
   op.imm = reinterpret_cast<int64_t>(function);
   op.size = wide;
@@ -364,7 +364,7 @@ bool carry_arithmetic(Builder& b, Modifiers& m) {
   Virtual v[3];
   const size_t sources = mad ? 3 : 2;
   for (size_t i = 0; i < sources; ++i) v[i] = b.source(b.operand(1 + i), t);
-  const Virtual d = b.destination(b.operand(0), Builder::rows_of(t));
+  const Virtual d = b.destination(b.operand(0), t);
   const uint16_t carry = b.carry_predicate();
   Op& op = b.emit(with_carry);
   op.mode = uint8_t(kind | (reads ? 16 : 0) | (writes ? 32 : 0));

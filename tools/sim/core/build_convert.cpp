@@ -332,9 +332,9 @@ void general_conversion(Builder& b, Modifiers& m) {
     if (halves && c.d == Type::bf16x2) c.d = Type::bf16;
   }
   const Type source_type = c.s;
-  const Virtual x = b.source(b.operand(1), source_type);
-  const Virtual y = sources == 2 ? b.source(b.operand(2), source_type) : kNoVirtual;
-  const Virtual d = b.destination(b.operand(0), bytes == 8 ? 2 : 1);
+  const Virtual x = b.source(b.operand(1), source_type, true);
+  const Virtual y = sources == 2 ? b.source(b.operand(2), source_type, true) : kNoVirtual;
+  const Virtual d = b.wide_destination(b.operand(0), bytes == 8 ? 2 : 1);
   Op& op = b.emit(convert);
   op.imm = pack(c);
   op.size = uint8_t(bytes);

@@ -16,7 +16,7 @@ using Field = Builder::Field;
 void emit(Builder& b, LaneCode code, Type type, size_t sources, Type result, Rounding rounding = Rounding::nearest_even) {
   Virtual v[3];
   for (size_t i = 0; i < sources; ++i) v[i] = b.source(b.operand(1 + i), type);
-  const Virtual d = b.destination(b.operand(0), Builder::rows_of(result));
+  const Virtual d = b.destination(b.operand(0), result);
   b.emit(code).mode = uint8_t(rounding);
   for (size_t i = 0; i < sources; ++i) b.use(Field(int(Field::a) + int(i)), v[i]);
   b.def(Field::d, d);
@@ -94,10 +94,10 @@ void cvt(Builder& b, Modifiers& m) {
       if (type != narrow) continue;
       Type from = s;
       if (narrow == d && Builder::rows_of(s) == 2 && Builder::rows_of(d) == 1) from = Type::b64;
-      const Virtual x = b.source(b.operand(1), from);
+      const Virtual x = b.source(b.operand(1), from, true);
       const Type declared = b.register_type(b.operand(0));
       const Type whole = declared == Type::none ? d : declared;
-      const Virtual v = b.destination(b.operand(0), Builder::rows_of(whole));
+      const Virtual v = b.wide_destination(b.operand(0), Builder::rows_of(whole));
       // A negative number as an unsigned one of 8 or 16 bits: zeros, not the sign, fill the rest of the register.
       const bool zeros_fill = narrow == s && !is_signed(d) && is_signed(s) && ptx::size_in_bytes(whole) > ptx::size_in_bytes(d);
       if (zeros_fill && Builder::rows_of(whole) > 1) b.refuse("'" + std::string(b.instruction().opcode) + "' into a 64-bit register is not supported");

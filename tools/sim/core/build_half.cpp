@@ -364,7 +364,7 @@ void build_copysign(Builder& b, Modifiers& m) {
   const Type t = m.type();
   if (t != Type::f32 && t != Type::f64) b.refuse("copysign works on f32 and f64");
   const Virtual x = b.source(b.operand(1), t), y = b.source(b.operand(2), t),
-                d = b.destination(b.operand(0), Builder::rows_of(t));
+                d = b.destination(b.operand(0), t);
   Op& op = b.emit(execute);
   op.mode = uint8_t(Kind::copysign);
   op.imm = int64_t(t);
@@ -381,7 +381,7 @@ void build_slct(Builder& b, Modifiers& m) {
   if (ptx::size_in_bytes(t) < 2 || ptx::size_in_bytes(t) > 8 || (by != Type::s32 && by != Type::f32))
     b.refuse("slct selects 16, 32 or 64 bits by an .s32 or .f32");
   const Virtual x = b.source(b.operand(1), t), y = b.source(b.operand(2), t), c = b.source(b.operand(3), by);
-  const Virtual d = b.destination(b.operand(0), Builder::rows_of(t));
+  const Virtual d = b.destination(b.operand(0), t);
   Op& op = b.emit(select_by_sign);
   op.mode = uint8_t((by == Type::f32 ? 1 : 0) | (ftz ? 2 : 0));
   op.size = uint8_t(ptx::size_in_bytes(t));
@@ -431,7 +431,7 @@ bool half_arithmetic(Builder& b, Modifiers& m) {
   if (extremes && sources == 3 && t != Type::f32) b.refuse("of three numbers min and max take .f32");
   Virtual v[3];
   for (size_t i = 0; i < sources; ++i) v[i] = b.source(b.operand(1 + i), t);
-  const Virtual d = b.destination(b.operand(0), Builder::rows_of(t));
+  const Virtual d = b.destination(b.operand(0), t);
   Op& op = b.emit(execute);
   op.mode = uint8_t(*kind);
   op.size = flags;

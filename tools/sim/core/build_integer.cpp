@@ -37,15 +37,15 @@ void emit_sources(Builder& b, LaneCode code, Virtual d, std::initializer_list<Vi
 
 void binary(Builder& b, Type type, LaneCode code) {
   const Virtual x = b.source(b.operand(1), type), y = b.source(b.operand(2), type);
-  emit_sources(b, code, b.destination(b.operand(0), Builder::rows_of(type)), {x, y});
+  emit_sources(b, code, b.destination(b.operand(0), type), {x, y});
 }
 void unary(Builder& b, Type type, LaneCode code, Type result = Type::none) {
   const Virtual x = b.source(b.operand(1), type);
-  emit_sources(b, code, b.destination(b.operand(0), Builder::rows_of(result == Type::none ? type : result)), {x});
+  emit_sources(b, code, b.destination(b.operand(0), result == Type::none ? type : result), {x});
 }
 void ternary(Builder& b, Type type, LaneCode code) {
   const Virtual x = b.source(b.operand(1), type), y = b.source(b.operand(2), type), z = b.source(b.operand(3), type);
-  emit_sources(b, code, b.destination(b.operand(0), Builder::rows_of(type)), {x, y, z});
+  emit_sources(b, code, b.destination(b.operand(0), type), {x, y, z});
 }
 
 void mul(Builder& b, Modifiers& m) {
@@ -54,7 +54,7 @@ void mul(Builder& b, Modifiers& m) {
   if (part == "wide") {
     const LaneCode code = pick(b, t, {{Type::s16, mul_wide_s16}, {Type::u16, mul_wide_u16}, {Type::s32, mul_wide_s32}, {Type::u32, mul_wide_u32}});
     const Virtual x = b.source(b.operand(1), t), y = b.source(b.operand(2), t);
-    emit_sources(b, code, b.destination(b.operand(0), ptx::size_in_bytes(t) == 2 ? 1 : 2), {x, y});
+    emit_sources(b, code, b.destination(b.operand(0), ptx::size_in_bytes(t) == 2 ? Type::b32 : Type::b64), {x, y});
   } else if (part == "hi") {
     binary(b, t, pick(b, t, {{Type::s16, mul_hi_s16}, {Type::u16, mul_hi_u16}, {Type::s32, mul_hi_s32}, {Type::u32, mul_hi_u32}, {Type::s64, mul_hi_s64}, {Type::u64, mul_hi_u64}}));
   } else {
@@ -71,7 +71,7 @@ void mad(Builder& b, Modifiers& m) {
     const LaneCode code = pick(b, t, {{Type::s16, mad_wide_s16}, {Type::u16, mad_wide_u16}, {Type::s32, mad_wide_s32}, {Type::u32, mad_wide_u32}});
     const Type wide = ptx::size_in_bytes(t) == 2 ? Type::b32 : Type::b64;
     const Virtual x = b.source(b.operand(1), t), y = b.source(b.operand(2), t), z = b.source(b.operand(3), wide);
-    emit_sources(b, code, b.destination(b.operand(0), Builder::rows_of(wide)), {x, y, z});
+    emit_sources(b, code, b.destination(b.operand(0), wide), {x, y, z});
   } else if (part == "hi") {
     if (!multiply_add_high_any(b, t)) ternary(b, t, pick(b, t, {{Type::s32, mad_hi_s32}, {Type::u32, mad_hi_u32}}));
   } else {
@@ -110,7 +110,7 @@ void not_(Builder& b, Modifiers& m) {
 
 void shift(Builder& b, Type t, LaneCode code) {
   const Virtual x = b.source(b.operand(1), t), n = b.source(b.operand(2), Type::u32);
-  emit_sources(b, code, b.destination(b.operand(0), Builder::rows_of(t)), {x, n});
+  emit_sources(b, code, b.destination(b.operand(0), t), {x, n});
 }
 void shl(Builder& b, Modifiers& m) {
   const Type t = m.type();
@@ -136,7 +136,7 @@ void bfe(Builder& b, Modifiers& m) {
   const Type t = m.type();
   const LaneCode code = pick(b, t, {{Type::u32, bfe_u32}, {Type::s32, bfe_s32}, {Type::u64, bfe_u64}, {Type::s64, bfe_s64}});
   const Virtual x = b.source(b.operand(1), t), p = b.source(b.operand(2), Type::u32), n = b.source(b.operand(3), Type::u32);
-  emit_sources(b, code, b.destination(b.operand(0), Builder::rows_of(t)), {x, p, n});
+  emit_sources(b, code, b.destination(b.operand(0), t), {x, p, n});
 }
 void prmt_(Builder& b, Modifiers& m) {
   if (m.type() != Type::b32) b.refuse("prmt works on .b32");
@@ -229,7 +229,7 @@ void set(Builder& b, Modifiers& m) {
   }
   if (pair && (d == Type::f32 || d == Type::f16 || d == Type::bf16)) b.refuse("a comparison of pairs gives a pair");
   const uint16_t p = b.scratch_predicate(), q = pair ? b.scratch_predicate() : 0;
-  const Virtual result = b.destination(b.operand(0), 1), zero = b.constant(0, 1), one = b.constant(yes, 1);
+  const Virtual result = b.destination(b.operand(0), d), zero = b.constant(0, 1), one = b.constant(yes, 1);
   emit_comparison(b, c, t, p, q);
   const auto choose = [&](uint16_t predicate, Virtual to) {
     emit_sources(b, selp32, to, {one, zero});
@@ -268,7 +268,7 @@ void mov(Builder& b, Modifiers& m) {
   if (bytes < 2) b.refuse("mov works on .pred and 16, 32, 64 and 128 bits");
   if (s.kind == Operand::Kind::vector) {
     const size_t n = s.elements.size();
-    const Virtual v = b.destination(d, rows);
+    const Virtual v = b.destination(d, t);
     if (bytes == 4 && n == 2) {
       const Virtual low = b.source(s.elements[0], Type::b16), high = b.source(s.elements[1], Type::b16);
       emit_sources(b, pack_halves, v, {low, high});
@@ -276,7 +276,7 @@ void mov(Builder& b, Modifiers& m) {
     }
     if (bytes == 4 && n == 4) {
       std::array<Virtual, 4> part;
-      for (uint32_t i = 0; i < 4; ++i) part[i] = b.source(s.elements[i], Type::b8);
+      for (uint32_t i = 0; i < 4; ++i) part[i] = b.source(s.elements[i], Type::b8, true);
       pack_bytes(b, v, part);
       return;
     }
@@ -307,22 +307,22 @@ void mov(Builder& b, Modifiers& m) {
       // The source may be one of the destinations: take the high half first into a scratch row.
       const Virtual high = b.scratch(1);
       emit_sources(b, high_half, high, {x});
-      if (d.elements[0].kind != Operand::Kind::sink) emit_sources(b, low_half, b.destination(d.elements[0], 1), {x});
-      if (d.elements[1].kind != Operand::Kind::sink) emit_sources(b, mov16, b.destination(d.elements[1], 1), {high});
+      if (d.elements[0].kind != Operand::Kind::sink) emit_sources(b, low_half, b.destination(d.elements[0], Type::b16), {x});
+      if (d.elements[1].kind != Operand::Kind::sink) emit_sources(b, mov16, b.destination(d.elements[1], Type::b16), {high});
       return;
     }
     if (bytes == 4 && n == 4) {
       const Virtual whole = b.scratch(1);  // the source may be one of the destinations
       emit_sources(b, mov32, whole, {x});
       for (uint32_t i = 0; i < 4; ++i) {
-        if (d.elements[i].kind != Operand::Kind::sink) emit_sources(b, bfe_u32, b.destination(d.elements[i], 1), {whole, b.constant(8 * i, 1), b.constant(8, 1)});
+        if (d.elements[i].kind != Operand::Kind::sink) emit_sources(b, bfe_u32, b.wide_destination(d.elements[i], 1), {whole, b.constant(8 * i, 1), b.constant(8, 1)});
       }
       return;
     }
     if (bytes == 8 && n == 4) {
       for (uint32_t i = 0; i < 4; ++i) {
         if (d.elements[i].kind == Operand::Kind::sink) continue;
-        const Virtual half = b.destination(d.elements[i], 1);
+        const Virtual half = b.destination(d.elements[i], Type::b16);
         b.emit(i % 2 ? high_half : low_half);
         b.use(Field::a, x, i / 2);
         b.def(Field::d, half);
@@ -341,7 +341,7 @@ void mov(Builder& b, Modifiers& m) {
     return;
   }
   if (s.kind == Operand::Kind::special && read_clock(b, s, rows)) return;
-  const Virtual x = b.source(s, t), v = b.destination(d, rows);
+  const Virtual x = b.source(s, t), v = b.destination(d, t);
   emit_sources(b, bytes == 2 ? mov16 : rows == 1 ? mov32 : rows == 2 ? mov64 : mov128, v, {x});
 }
 

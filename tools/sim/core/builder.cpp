@@ -163,14 +163,15 @@ std::optional<Builder::Symbol> Builder::symbol(int32_t name) const {
   return it->second;
 }
 
-Virtual Builder::source(const Operand& operand, Type type) {
+Virtual Builder::source(const Operand& operand, Type type, bool may_be_wider) {
   const uint32_t rows = rows_of(type);
   switch (operand.kind) {
     case Operand::Kind::reg: {
       const Type declared = register_type(operand);
       if (declared == Type::pred) refuse("predicate register " + function_.registers[operand.reg].name + " as a value");
-      if (rows_of(declared) < rows) {
-        refuse("register " + function_.registers[operand.reg].name + " is narrower than the instruction's type");
+      const uint32_t have = ptx::size_in_bytes(declared), want = ptx::size_in_bytes(type);
+      if (have < want || (have > want && !may_be_wider)) {
+        refuse("register " + function_.registers[operand.reg].name + " has " + std::to_string(8 * have) + " bits; the instruction takes " + std::to_string(8 * want));
       }
       return operand.reg;
     }
@@ -234,7 +235,20 @@ Virtual Builder::source(const Operand& operand, Type type) {
   }
 }
 
+Virtual Builder::destination(const Operand& operand, Type type) {
+  const Virtual v = wide_destination(operand, rows_of(type));
+  const uint32_t have = ptx::size_in_bytes(register_type(operand)), want = ptx::size_in_bytes(type);
+  if (operand.kind == Operand::Kind::reg && have != want) {
+    refuse("register " + function_.registers[operand.reg].name + " has " + std::to_string(8 * have) + " bits; the instruction's result has " + std::to_string(8 * want));
+  }
+  return v;
+}
+
 Virtual Builder::destination(const Operand& operand, uint32_t rows) {
+  return destination(operand, rows == 1 ? Type::b32 : rows == 2 ? Type::b64 : Type::b128);
+}
+
+Virtual Builder::wide_destination(const Operand& operand, uint32_t rows) {
   if (operand.kind == Operand::Kind::sink) return scratch(rows);
   if (operand.kind != Operand::Kind::reg) refuse("the destination must be a register");
   const Type declared = register_type(operand);
@@ -435,240 +449,6 @@ void Builder::decode() {
   instruction_index_ = uint32_t(function_.instructions.size());
   emit(exit_lanes);
   if (code_.predicates > 65535) refuse("more than 65535 predicates");
-}
-
-void Builder::link_branches() {
-  for (Op& op : code_.ops) {
-    if (op.run == branch || op.run == branch_uniform) {
-      op.target = op_of_instruction_[function_.labels[op.target].instruction];
-    }
-  }
-}
-
-void Builder::find_blocks() {
-  const uint32_t n = uint32_t(code_.ops.size());
-  const auto is_branch = [&](const Op& op) { return op.run == branch || op.run == branch_uniform; };
-  std::vector<bool> leader(n + 1, false);
-  leader[0] = true;
-  for (uint32_t i = 0; i < n; ++i) {
-    if (is_branch(code_.ops[i])) leader[code_.ops[i].target] = leader[i + 1] = true;
-    if (code_.ops[i].run == exit_lanes) leader[i + 1] = true;
-  }
-  block_of_op_.resize(n);
-  for (uint32_t i = 0; i < n; ++i) {
-    if (leader[i]) blocks_.push_back({i, i, {}, {}});
-    blocks_.back().end = i + 1;
-    block_of_op_[i] = uint32_t(blocks_.size() - 1);
-  }
-  for (uint32_t b = 0; b < blocks_.size(); ++b) {
-    const Op& last = code_.ops[blocks_[b].end - 1];
-    const bool guarded = last.guard != 0;
-    std::vector<uint32_t>& next = blocks_[b].successors;
-    if (is_branch(last)) next.push_back(block_of_op_[last.target]);
-    const bool falls = is_branch(last) || last.run == exit_lanes ? guarded : true;
-    if (falls && blocks_[b].end < n) next.push_back(block_of_op_[blocks_[b].end]);
-    if (next.size() == 2 && next[0] == next[1]) next.pop_back();
-  }
-  for (uint32_t b = 0; b < blocks_.size(); ++b) {
-    for (uint32_t s : blocks_[b].successors) blocks_[s].predecessors.push_back(b);
-  }
-}
-
-// Lanes that a branch separates meet again at its immediate post-dominator (Cooper, Harvey and Kennedy's iteration on
-// the reversed graph, whose root is a virtual exit).
-void Builder::find_joins() {
-  const uint32_t n = uint32_t(blocks_.size()), root = n;
-  std::vector<uint32_t> order;              // reverse post-order of the reversed graph, root first
-  std::vector<uint32_t> number(n + 1, ~0u);
-  std::vector<std::vector<uint32_t>> reverse(n + 1);  // successors in the reversed graph
-  for (uint32_t b = 0; b < n; ++b) {
-    reverse[b] = blocks_[b].predecessors;
-    const Op& last = code_.ops[blocks_[b].end - 1];
-    if (blocks_[b].successors.empty() || last.run == exit_lanes) reverse[root].push_back(b);
-  }
-  std::vector<std::pair<uint32_t, size_t>> stack{{root, 0}};
-  std::vector<bool> seen(n + 1, false);
-  seen[root] = true;
-  while (!stack.empty()) {
-    auto& [b, i] = stack.back();
-    if (i < reverse[b].size()) {
-      const uint32_t next = reverse[b][i++];
-      if (!seen[next]) {
-        seen[next] = true;
-        stack.push_back({next, 0});
-      }
-    } else {
-      order.push_back(b);
-      stack.pop_back();
-    }
-  }
-  std::reverse(order.begin(), order.end());
-  for (uint32_t i = 0; i < order.size(); ++i) number[order[i]] = i;
-  std::vector<uint32_t> ipdom(n + 1, ~0u);
-  ipdom[root] = root;
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (uint32_t b : order) {
-      if (b == root) continue;
-      uint32_t best = ~0u;
-      const auto merge = [&](uint32_t s) {
-        if (ipdom[s] == ~0u) return;
-        if (best == ~0u) {
-          best = s;
-          return;
-        }
-        uint32_t x = s, y = best;
-        while (x != y) {
-          while (number[x] > number[y]) x = ipdom[x];
-          while (number[y] > number[x]) y = ipdom[y];
-        }
-        best = x;
-      };
-      for (uint32_t s : blocks_[b].successors) merge(s);
-      const Op& last = code_.ops[blocks_[b].end - 1];
-      if (blocks_[b].successors.empty() || last.run == exit_lanes) merge(root);
-      if (best != ipdom[b]) {
-        ipdom[b] = best;
-        changed = true;
-      }
-    }
-  }
-  for (Block& block : blocks_) {
-    Op& last = code_.ops[block.end - 1];
-    if (last.run != branch) continue;
-    const uint32_t meet = ipdom[block_of_op_[block.end - 1]];
-    last.join = meet == ~0u || meet == root ? uint32_t(code_.ops.size()) : blocks_[meet].begin;
-  }
-}
-
-// Linear scan over live intervals. A register's interval covers every op where some lane may still need it, so that
-// fragments of a warp, which run different ops on different lanes of the same rows, do not disturb each other.
-void Builder::allocate_rows() {
-  const size_t virtuals = virtual_rows_.size(), words = (virtuals + 63) / 64, blocks = blocks_.size();
-  std::vector<std::vector<uint32_t>> slots_of_op(code_.ops.size());
-  for (uint32_t s = 0; s < slots_.size(); ++s) slots_of_op[slots_[s].op].push_back(s);
-  using Bits = std::vector<uint64_t>;
-  std::vector<Bits> live_in(blocks, Bits(words)), exposed(blocks, Bits(words)), killed(blocks, Bits(words));
-  const auto set = [](Bits& bits, Virtual v) { bits[v / 64] |= 1ull << (v % 64); };
-  const auto has = [](const Bits& bits, Virtual v) { return bits[v / 64] >> (v % 64) & 1; };
-  const auto fixed = [&](Virtual v) { return !fixed_words_[v].empty(); };
-  for (size_t b = 0; b < blocks; ++b) {
-    for (uint32_t i = blocks_[b].begin; i < blocks_[b].end; ++i) {
-      const bool conditional = code_.ops[i].guard != 0;
-      for (uint32_t s : slots_of_op[i]) {
-        const Slot& slot = slots_[s];
-        if (fixed(slot.v)) continue;
-        if ((slot.is_use || conditional) && !has(killed[b], slot.v)) set(exposed[b], slot.v);
-      }
-      for (uint32_t s : slots_of_op[i]) {
-        const Slot& slot = slots_[s];
-        if (slot.is_def && !slot.is_use && !conditional && !fixed(slot.v)) set(killed[b], slot.v);
-      }
-    }
-  }
-  Bits out(words);
-  const auto live_out = [&](size_t b) -> const Bits& {
-    std::fill(out.begin(), out.end(), 0);
-    for (uint32_t s : blocks_[b].successors) {
-      for (size_t w = 0; w < words; ++w) out[w] |= live_in[s][w];
-    }
-    return out;
-  };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t b = blocks; b-- > 0;) {
-      const Bits& o = live_out(b);
-      for (size_t w = 0; w < words; ++w) {
-        const uint64_t in = exposed[b][w] | (o[w] & ~killed[b][w]);
-        if (in != live_in[b][w]) {
-          live_in[b][w] = in;
-          changed = true;
-        }
-      }
-    }
-  }
-  struct Interval {
-    Virtual v;
-    uint32_t first = ~0u, last = 0;
-  };
-  std::vector<Interval> intervals(virtuals);
-  for (size_t v = 0; v < virtuals; ++v) intervals[v].v = Virtual(v);
-  const auto cover = [&](Virtual v, uint32_t at) {
-    intervals[v].first = std::min(intervals[v].first, at);
-    intervals[v].last = std::max(intervals[v].last, at);
-  };
-  // Sources are read (2 * op) before results are written (2 * op + 1).
-  for (const Slot& slot : slots_) {
-    if (slot.is_use || code_.ops[slot.op].guard != 0) cover(slot.v, 2 * slot.op);
-    if (slot.is_def) cover(slot.v, 2 * slot.op + 1);
-  }
-  // What an asynchronous instruction will write, or reads, is held until a wait.
-  for (size_t v = 0; v < virtuals; ++v) {
-    if (held_[v].first == ~0u) continue;
-    cover(Virtual(v), 2 * held_[v].first);
-    cover(Virtual(v), 2 * held_[v].second + 1);
-  }
-  for (size_t b = 0; b < blocks; ++b) {
-    for (int side = 0; side < 2; ++side) {
-      const Bits& bits = side == 0 ? live_in[b] : live_out(b);
-      for (size_t w = 0; w < words; ++w) {
-        for (uint64_t rest = bits[w]; rest; rest &= rest - 1) {
-          cover(Virtual(w * 64 + size_t(std::countr_zero(rest))), side == 0 ? 2 * blocks_[b].begin : 2 * blocks_[b].end - 1);
-        }
-      }
-    }
-  }
-  std::vector<uint16_t> row_of(virtuals, 0);
-  uint32_t rows = 0;
-  std::vector<uint32_t> free_rows[5];  // by width
-  std::vector<Interval> sorted;
-  for (const Interval& i : intervals) {
-    if (i.first != ~0u && !fixed(i.v)) sorted.push_back(i);
-  }
-  std::sort(sorted.begin(), sorted.end(), [](const Interval& x, const Interval& y) { return x.first < y.first; });
-  std::vector<Interval> active;  // a heap by last
-  const auto later = [](const Interval& x, const Interval& y) { return x.last > y.last; };
-  for (const Interval& interval : sorted) {
-    while (!active.empty() && active.front().last < interval.first) {
-      std::pop_heap(active.begin(), active.end(), later);
-      free_rows[virtual_rows_[active.back().v]].push_back(row_of[active.back().v]);
-      active.pop_back();
-    }
-    const uint32_t width = virtual_rows_[interval.v];
-    uint32_t row;
-    if (!free_rows[width].empty()) {
-      row = free_rows[width].back();
-      free_rows[width].pop_back();
-    } else {
-      row = rows;
-      rows += width;
-    }
-    if (rows > 60000) refuse("the function needs more registers than the simulated GPU can hold");
-    row_of[interval.v] = uint16_t(row);
-    active.push_back(interval);
-    std::push_heap(active.begin(), active.end(), later);
-  }
-  for (size_t v = 0; v < virtuals; ++v) {
-    if (!fixed(Virtual(v)) || intervals[v].first == ~0u) continue;
-    row_of[v] = uint16_t(rows);
-    for (FixedRow word : fixed_words_[v]) {
-      word.row = uint16_t(rows++);
-      code_.fixed.push_back(word);
-    }
-    if (rows > 65000) refuse("the function needs more constants than the simulated GPU can hold");
-  }
-  code_.rows = rows;
-  for (const Slot& slot : slots_) {
-    const uint16_t row = uint16_t(row_of[slot.v] + slot.row);
-    Op& op = code_.ops[slot.op];
-    switch (slot.field) {
-      case Field::d: op.d = row; break;
-      case Field::a: op.a = row; break;
-      case Field::b: op.b = row; break;
-      case Field::c: op.c = row; break;
-      case Field::aux: code_.aux[slot.aux] = row; break;
-    }
-  }
 }
 
 Code Builder::build() {

@@ -52,9 +52,13 @@ class Builder {
 
   // Rows a value of this type needs.
   static uint32_t rows_of(ptx::Type type);
-  // A source operand of a type: register, immediate, special register or address of a symbol.
-  Virtual source(const ptx::Operand& operand, ptx::Type type);
-  Virtual destination(const ptx::Operand& operand, uint32_t rows);  // `_` gives a scratch register
+  // A source operand of a type: register of its width, immediate, special register or address of a symbol. Of st and cvt,
+  // registers may be wider.
+  Virtual source(const ptx::Operand& operand, ptx::Type type, bool may_be_wider = false);
+  // A register for a result; `_` gives a scratch register.
+  Virtual destination(const ptx::Operand& operand, ptx::Type type);
+  Virtual destination(const ptx::Operand& operand, uint32_t rows);       // of 32 bits a row
+  Virtual wide_destination(const ptx::Operand& operand, uint32_t rows);  // of ld and cvt: also of less than a row
   Virtual constant(uint64_t bits, uint32_t rows);
   Virtual scratch(uint32_t rows);
   uint16_t predicate(const ptx::Operand& operand, bool* negated);   // source

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A register that tcgen05.ld or wgmma writes holds nothing until the warp has waited (or, for tcgen05.ld under
-// Model::silicon, until it is used). It may be moved before (compilers do so in software-pipelined loops), but nothing else
-// may read it. Those of a wgmma may not be written either, nor may its A
-// registers, and between any other access to either and the wgmma a wgmma.fence must stand. A data-flow pass finds the few
-// ops that could go against this; only those keep and look at shadow state while the kernel runs.
+// A register that tcgen05.ld or wgmma writes holds nothing until the warp has waited (or, for tcgen05.ld
+// under Model::silicon, until it is used). It may be moved before (compilers do so in software-pipelined
+// loops), but nothing else may read it. Those of a wgmma may not be written either, nor may its A registers,
+// and between any other access to either and the wgmma a wgmma.fence must stand. A data-flow pass finds the
+// few ops that could go against this; only those keep and look at shadow state while the kernel runs.
 #include "delivery.h"
 
 #include <algorithm>
@@ -16,10 +16,12 @@ namespace fa4::sim {
 namespace {
 
 bool is_move(const Op& op) {
-  return op.run == lane_handler(LaneCode::mov32) || op.run == lane_handler(LaneCode::mov64) || op.run == lane_handler(LaneCode::mov128);
+  return op.run == lane_handler(LaneCode::mov32) || op.run == lane_handler(LaneCode::mov64) ||
+         op.run == lane_handler(LaneCode::mov128);
 }
 
-// Warp::in_flight: what holds a register, and in the bits above the number of the tcgen05.ld or the wgmma group.
+// Warp::in_flight: what holds a register, and in the bits above the number of the tcgen05.ld or the wgmma
+// group.
 enum Holder : uint32_t { kNobody, kLoad, kAccumulator, kInput };
 constexpr uint32_t kHolderBits = 2;
 
@@ -30,24 +32,28 @@ Holder holder(const Warp& w, uint16_t row) {
   return until > (h == kLoad ? w.tmem_loads_known : w.wgmma.known) ? h : kNobody;
 }
 
-const char* const kRead[] = {"", "reads a register that tcgen05.ld has not delivered: tcgen05.wait::ld is missing before it",
-                             "reads an accumulator of a wgmma.mma_async in flight: wgmma.wait_group is missing before it",
-                             "reads a register that is A of a wgmma.mma_async in flight: wgmma.wait_group is missing before it"};
-const char* const kWritten[] = {"", "", "writes an accumulator of a wgmma.mma_async in flight: wgmma.wait_group is missing before it",
-                                "writes a register that is A of a wgmma.mma_async in flight: wgmma.wait_group is missing before it"};
+const char* const kRead[] = {
+    "", "reads a register that tcgen05.ld has not delivered: tcgen05.wait::ld is missing before it",
+    "reads an accumulator of a wgmma.mma_async in flight: wgmma.wait_group is missing before it",
+    "reads a register that is A of a wgmma.mma_async in flight: wgmma.wait_group is missing before it"};
+const char* const kWritten[] = {
+    "", "", "writes an accumulator of a wgmma.mma_async in flight: wgmma.wait_group is missing before it",
+    "writes a register that is A of a wgmma.mma_async in flight: wgmma.wait_group is missing before it"};
 
 void require_writable(Warp& w, const Op* op, uint16_t row) {
   const Holder h = holder(w, row);
   if (h == kAccumulator || h == kInput) fault(w, op, Fault::Kind::poison, kWritten[h]);
 }
 
-// The same for a register that is about to be read. Under Model::silicon the reader waits for the whole load that fills it.
+// The same for a register that is about to be read. Under Model::silicon the reader waits for the whole load
+// that fills it.
 Holder holder_at_read(Warp& w, uint16_t row) {
   const Holder h = holder(w, row);
   if (h != kLoad || w.cta->launch->model != Model::silicon) return h;
   const uint32_t mark = w.in_flight[row];
   std::replace(w.in_flight.begin(), w.in_flight.end(), mark, 0u);
-  const auto load = std::find_if(w.tmem_loads.begin(), w.tmem_loads.end(), [&](const TmemLoad& l) { return l.number == mark >> kHolderBits; });
+  const auto load = std::find_if(w.tmem_loads.begin(), w.tmem_loads.end(),
+                                 [&](const TmemLoad& l) { return l.number == mark >> kHolderBits; });
   if (w.cta->observer) w.cta->observer->tmem_delivered(w, load->column, load->columns);
   w.tmem_loads.erase(load);
   return kNobody;
@@ -88,7 +94,8 @@ void issue_tmem_load(Warp& w, uint32_t column, uint32_t columns, std::span<const
   // Where wait::ld never comes, the loads that no register waits for any more are forgotten.
   if (w.tmem_loads.size() > w.in_flight.size()) {
     std::erase_if(w.tmem_loads, [&](const TmemLoad& l) {
-      return std::find(w.in_flight.begin(), w.in_flight.end(), l.number << kHolderBits | kLoad) == w.in_flight.end();
+      return std::find(w.in_flight.begin(), w.in_flight.end(), l.number << kHolderBits | kLoad) ==
+             w.in_flight.end();
     });
   }
   w.tmem_loads.push_back({number, uint16_t(column), uint16_t(columns)});
@@ -99,10 +106,14 @@ void wait_tmem_loads(Warp& w) {
   w.tmem_loads.clear();
 }
 
-void issue_wgmma_registers(Warp& w, const Op* op, std::span<const uint16_t> accumulators, std::span<const uint16_t> inputs) {
+void issue_wgmma_registers(Warp& w, const Op* op, std::span<const uint16_t> accumulators,
+                           std::span<const uint16_t> inputs) {
   if (w.in_flight.empty()) return;
   const auto require_fence = [&](uint16_t row) {
-    if (w.accessed[row] > w.wgmma.fences) fault(w, op, Fault::Kind::poison, "wgmma.fence is missing between the last access to one of its registers and this wgmma.mma_async");
+    if (w.accessed[row] > w.wgmma.fences)
+      fault(
+          w, op, Fault::Kind::poison,
+          "wgmma.fence is missing between the last access to one of its registers and this wgmma.mma_async");
   };
   for (uint16_t row : accumulators) {
     const Holder h = holder(w, row);
@@ -118,13 +129,14 @@ void issue_wgmma_registers(Warp& w, const Op* op, std::span<const uint16_t> accu
   for (uint16_t row : accumulators) w.in_flight[row] = w.wgmma.open << kHolderBits | kAccumulator;
 }
 
-// ---- the data-flow pass --------------------------------------------------------------------------------------------------
+// ---- the data-flow pass
+// --------------------------------------------------------------------------------------------------
 
 namespace {
 
 // What may hold for a virtual register.
 constexpr uint8_t kMayLoad = 1, kMayAccumulate = 2, kMayBeInput = 4, kMayBeInFlight = 7;
-constexpr uint8_t kMayLackFence = 8;  // accessed since the newest wgmma.fence
+constexpr uint8_t kMayLackFence = 8;       // accessed since the newest wgmma.fence
 constexpr uint8_t kMayBeUncommitted = 16;  // in flight, and in no wgmma group yet
 
 }  // namespace
@@ -133,7 +145,9 @@ void Builder::find_undelivered_uses() {
   const size_t ops = code_.ops.size(), virtuals = virtual_rows_.size();
   guarded_.assign(ops, false);
   held_.assign(virtuals, {~0u, 0});
-  const auto any = [&](Handler handler) { return std::any_of(code_.ops.begin(), code_.ops.end(), [&](const Op& op) { return op.run == handler; }); };
+  const auto any = [&](Handler handler) {
+    return std::any_of(code_.ops.begin(), code_.ops.end(), [&](const Op& op) { return op.run == handler; });
+  };
   const bool wgmma = any(wgmma_mma_async);
   if (!wgmma && !any(tmem_load)) return;
   std::vector<std::vector<uint32_t>> slots_of_op(ops);
@@ -143,7 +157,8 @@ void Builder::find_undelivered_uses() {
   if (wgmma) std::fill(entry[0].begin(), entry[0].end(), kMayLackFence);
   State lacks_fence(virtuals, 0);  // of what some wgmma without a fence may use
   bool risky = false;
-  // The state at the end of a block; `mark`: notes the ops that may go against the rules, and for how long registers are held.
+  // The state at the end of a block; `mark`: notes the ops that may go against the rules, and for how long
+  // registers are held.
   const auto through = [&](uint32_t b, bool mark) {
     State state = entry[b];
     const auto clear = [&](uint8_t bits) {
@@ -153,7 +168,8 @@ void Builder::find_undelivered_uses() {
       const Op& op = code_.ops[i];
       if (mark) {
         for (size_t v = 0; v < virtuals; ++v) {
-          if (state[v] & kMayBeInFlight) held_[v] = {std::min(held_[v].first, i), std::max(held_[v].second, i)};
+          if (state[v] & kMayBeInFlight)
+            held_[v] = {std::min(held_[v].first, i), std::max(held_[v].second, i)};
         }
       }
       const bool always = op.guard == 0;
@@ -184,11 +200,15 @@ void Builder::find_undelivered_uses() {
         const Slot& slot = slots_[s];
         uint8_t& now = state[slot.v];
         if (mma && slot.field == Field::aux) {
-          if (slot.is_def) now = kMayBeUncommitted | (always ? kMayAccumulate : uint8_t(now | kMayAccumulate));
-          else now |= kMayBeInput | kMayBeUncommitted;
+          if (slot.is_def)
+            now = kMayBeUncommitted | (always ? kMayAccumulate : uint8_t(now | kMayAccumulate));
+          else
+            now |= kMayBeInput | kMayBeUncommitted;
         } else if (slot.is_def) {
           wrong |= now & kMayBeInFlight;
-          const uint8_t next = move ? uint8_t(moved & ~kMayBeInput) : op.run == tmem_load ? uint8_t(kMayLoad | kMayLackFence) : kMayLackFence;
+          const uint8_t next = move                  ? uint8_t(moved & ~kMayBeInput)
+                               : op.run == tmem_load ? uint8_t(kMayLoad | kMayLackFence)
+                                                     : kMayLackFence;
           now = always && !slot.is_use ? next : uint8_t(now | next);
         }
       }
@@ -246,9 +266,16 @@ void Builder::guard_undelivered_uses() {
       it->second.move = is_move(op);
     }
     // A slot names one row of a register; moves of wider ones touch the rows behind it too.
-    const uint16_t row = slot.field == Field::d ? op.d : slot.field == Field::a ? op.a : slot.field == Field::b ? op.b : slot.field == Field::c ? op.c : code_.aux[slot.aux];
+    const uint16_t row = slot.field == Field::d   ? op.d
+                         : slot.field == Field::a ? op.a
+                         : slot.field == Field::b ? op.b
+                         : slot.field == Field::c ? op.c
+                                                  : code_.aux[slot.aux];
     const uint32_t rows = slot.field == Field::aux ? 1 : virtual_rows_[slot.v] - slot.row;
-    const uint32_t moved = !it->second.move ? rows : op.run == lane_handler(LaneCode::mov32) ? 1 : op.run == lane_handler(LaneCode::mov64) ? 2 : 4;
+    const uint32_t moved = !it->second.move                          ? rows
+                           : op.run == lane_handler(LaneCode::mov32) ? 1
+                           : op.run == lane_handler(LaneCode::mov64) ? 2
+                                                                     : 4;
     const bool source = slot.is_use && !(slot.is_def && slot.field == Field::d);
     for (uint32_t r = 0; r < std::min(rows, moved); ++r) {
       if (source) it->second.sources.push_back(uint16_t(row + r));

@@ -299,7 +299,7 @@ void build_load(Builder& b, Modifiers& m) {
   for (const Operand* e : list) rows = std::max(rows, register_rows(b, *e, t));
   if (rows * 4 < size) b.refuse("a destination register is narrower than the loaded type");
   std::vector<Virtual> v;
-  for (const Operand* e : list) v.push_back(b.destination(*e, rows));
+  for (const Operand* e : list) v.push_back(b.wide_destination(*e, rows));
   Op& op = b.emit(space == AddressSpace::param ? load_param : load);
   op.size = uint8_t(size);
   op.count = count;
@@ -338,7 +338,7 @@ void build_store(Builder& b, Modifiers& m) {
   const uint32_t size = ptx::size_in_bytes(t);
   if (size == 0) b.refuse("a store needs a type");
   std::vector<Virtual> v;
-  for (const Operand* e : elements(b, b.operand(1), count)) v.push_back(b.source(*e, t));
+  for (const Operand* e : elements(b, b.operand(1), count)) v.push_back(b.source(*e, t, true));
   Op& op = b.emit(store);
   op.size = uint8_t(size);
   op.count = count;
@@ -367,7 +367,7 @@ void build_atomic(Builder& b, Modifiers& m, bool returns) {
   if (!kind || !can_reduce(*kind, t) || noftz != half || (half && *kind != Reduction::add)) b.refuse("this atomic operation is not supported");
   const uint32_t rows = size == 8 ? 2 : 1;
   const size_t first = returns ? 1 : 0;
-  const Virtual d = returns ? b.destination(b.operand(0), rows) : b.scratch(rows);
+  const Virtual d = returns ? b.destination(b.operand(0), t) : b.scratch(rows);
   const Virtual x = b.source(b.operand(first + 1), t);
   const Virtual y = *kind == Reduction::cas ? b.source(b.operand(first + 2), t) : b.constant(0, rows);
   Op& op = b.emit(atomic);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cp.async: 4, 8 or 16 bytes from global to shared memory for each lane, in groups of the lane's own. What a copy writes
-// stays poison until its lane has waited for it, or until the arrival on an mbarrier that follows it.
+// cp.async: 4, 8 or 16 bytes from global to shared memory for each lane, in groups of the lane's own. What a
+// copy writes stays poison until its lane has waited for it, or until the arrival on an mbarrier that follows
+// it.
 #include "thread_copy.h"
 
 #include <algorithm>
@@ -47,20 +48,33 @@ const Op* thread_copy(Warp& w, const Op* op, Mask mask) {
   copy.lanes = mask;
   copy.landed = false;
   copy.number = w.copies_issued++;
-  const auto refuse = [&](Fault::Kind kind, int lane, const std::string& text) { fault(w, op, kind, "lane " + std::to_string(lane) + ": " + text); };
-  const Mask ignored = op->mode & kIgnoreSource ? (op->pa_not ? ~w.predicates[op->pa] : w.predicates[op->pa]) : 0;
+  const auto refuse = [&](Fault::Kind kind, int lane, const std::string& text) {
+    fault(w, op, kind, "lane " + std::to_string(lane) + ": " + text);
+  };
+  const Mask ignored =
+      op->mode & kIgnoreSource ? (op->pa_not ? ~w.predicates[op->pa] : w.predicates[op->pa]) : 0;
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    const uint64_t to = own_shared(value(w.rows + op->a, lane, op->mode & kWideShared)), from = value(w.rows + op->b, lane, true);
+    const uint64_t to = own_shared(value(w.rows + op->a, lane, op->mode & kWideShared)),
+                   from = value(w.rows + op->b, lane, true);
     uint32_t bytes = op->mode & kSourceSize ? w.rows[op->c].lane[lane] : op->size;
-    if (bytes > op->size) refuse(Fault::Kind::illegal_instruction, lane, "a source of " + std::to_string(bytes) + " bytes for a copy of " + std::to_string(op->size));
+    if (bytes > op->size)
+      refuse(Fault::Kind::illegal_instruction, lane,
+             "a source of " + std::to_string(bytes) + " bytes for a copy of " + std::to_string(op->size));
     if (ignored >> lane & 1) bytes = 0;
-    if (const std::string outside = outside_shared(cta, to, op->size); !outside.empty()) refuse(Fault::Kind::illegal_address, lane, outside);
-    if (to % op->size || from % op->size) refuse(Fault::Kind::misaligned_address, lane, "the addresses of the copy are not aligned to its " + std::to_string(op->size) + " bytes");
-    if (const MBarrier* barrier = mbarrier_in(cta, uint32_t(to), op->size)) refuse(Fault::Kind::poison, lane, "the copy covers the live barrier " + barrier_name(cta, barrier->address));
+    if (const std::string outside = outside_shared(cta, to, op->size); !outside.empty())
+      refuse(Fault::Kind::illegal_address, lane, outside);
+    if (to % op->size || from % op->size)
+      refuse(Fault::Kind::misaligned_address, lane,
+             "the addresses of the copy are not aligned to its " + std::to_string(op->size) + " bytes");
+    if (const MBarrier* barrier = mbarrier_in(cta, uint32_t(to), op->size))
+      refuse(Fault::Kind::poison, lane,
+             "the copy covers the live barrier " + barrier_name(cta, barrier->address));
     if (bytes) {
       std::byte* const source = cta.launch->memory->at(from, bytes);
-      if (!source) refuse(Fault::Kind::illegal_address, lane, "the copy reads global memory that is not allocated: " + cta.launch->memory->describe(from));
+      if (!source)
+        refuse(Fault::Kind::illegal_address, lane,
+               "the copy reads global memory that is not allocated: " + cta.launch->memory->describe(from));
       if (cta.observer) cta.observer->global_access(w, op, lane, from, bytes, false);
       if (!w.held.empty()) publish_overlapping(w, lane, source, bytes);
     }
@@ -101,7 +115,8 @@ void cover(Warp& w, int lane, Covered covered, F f) {
   std::erase_if(w.copies, [&](uint32_t slot) { return cta.copies[slot].lanes == 0; });
 }
 
-// Groups below this one are what a wait asks a lane for. wait_value ~0: all copies, also those in no group yet.
+// Groups below this one are what a wait asks a lane for. wait_value ~0: all copies, also those in no group
+// yet.
 uint64_t awaited(const Warp& w, int lane, uint32_t may_stay_pending) {
   const uint64_t open = w.copy_groups[lane];
   if (may_stay_pending == ~0u) return open + 1;
@@ -112,10 +127,11 @@ void pass(Warp& w, Mask mask, uint32_t may_stay_pending) {
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
     const uint64_t limit = awaited(w, lane, may_stay_pending);
-    cover(w, lane, [&](const ThreadCopy& c) { return c.group[lane] < limit; },
-          [&](const ThreadCopy& c) {
-            if (w.cta->observer) w.cta->observer->thread_copy_waited(w, lane, c.destination[lane], c.op->size);
-          });
+    cover(
+        w, lane, [&](const ThreadCopy& c) { return c.group[lane] < limit; },
+        [&](const ThreadCopy& c) {
+          if (w.cta->observer) w.cta->observer->thread_copy_waited(w, lane, c.destination[lane], c.op->size);
+        });
     if (may_stay_pending == ~0u) ++w.copy_groups[lane];
   }
 }
@@ -144,11 +160,16 @@ const Op* arrive_after_copies(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
-    const uint64_t address = own_shared(value(w.rows + op->a, lane, op->mode & kWideShared) + uint64_t(op->imm));
+    const uint64_t address =
+        own_shared(value(w.rows + op->a, lane, op->mode & kWideShared) + uint64_t(op->imm));
     MBarrier* barrier = find_mbarrier(cta, address);
-    if (!barrier) fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(cta, uint32_t(address)));
+    if (!barrier)
+      fault(w, op, Fault::Kind::poison,
+            "no mbarrier is initialised at " + shared_name(cta, uint32_t(address)));
     if (op->size == 0) {
-      if (uint32_t(barrier->pending) >= kMaxPending) fault(w, op, Fault::Kind::illegal_instruction, "the pending count of " + barrier_name(cta, barrier->address) + " would pass 2^20 - 1");
+      if (uint32_t(barrier->pending) >= kMaxPending)
+        fault(w, op, Fault::Kind::illegal_instruction,
+              "the pending count of " + barrier_name(cta, barrier->address) + " would pass 2^20 - 1");
       ++barrier->pending;
     }
     Event event;
@@ -206,19 +227,23 @@ void land_thread_copy_arrival(const Event& event) {
   Cta& cta = *event.cta;
   Warp& w = cta.warps[event.warp];
   MBarrier* barrier = find_mbarrier(cta, event.address);
-  if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the arrival that follows copies comes but its mbarrier is gone");
+  if (!barrier)
+    fault(cta, event.warp, event.op, Fault::Kind::poison,
+          "the arrival that follows copies comes but its mbarrier is gone");
   const int lane = event.lane;
-  cover(w, lane, [&](const ThreadCopy& c) { return c.number < event.group; },
-        [&](const ThreadCopy& c) {
-          if (cta.observer) cta.observer->thread_copy_arrived(event, c.destination[lane], c.op->size);
-        });
+  cover(
+      w, lane, [&](const ThreadCopy& c) { return c.number < event.group; },
+      [&](const ThreadCopy& c) {
+        if (cta.observer) cta.observer->thread_copy_arrived(event, c.destination[lane], c.op->size);
+      });
   if (cta.observer) cta.observer->thread_copy_arriving(event);
   barrier->signalled_by(event.warp);
   const std::string error = arrive(cta, *barrier, 1, event.time);
   if (!error.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, error);
 }
 
-// ---- from PTX ------------------------------------------------------------------------------------------------------------
+// ---- from PTX
+// ------------------------------------------------------------------------------------------------------------
 
 void build_thread_copy(Builder& b, Modifiers& m) {
   if (m.take("commit_group")) {
@@ -229,7 +254,8 @@ void build_thread_copy(Builder& b, Modifiers& m) {
   if (all || m.take("wait_group")) {
     uint64_t n = ~0u;
     if (!all) {
-      if (b.operand(0).kind != Operand::Kind::immediate || b.operand(0).is_float) b.refuse("wait_group takes an integer constant");
+      if (b.operand(0).kind != Operand::Kind::immediate || b.operand(0).is_float)
+        b.refuse("wait_group takes an integer constant");
       n = std::min<uint64_t>(b.operand(0).bits, ~0u - 1);
     }
     b.emit(wait).imm = int64_t(n);
@@ -246,19 +272,25 @@ void build_thread_copy(Builder& b, Modifiers& m) {
     return;
   }
   const bool all_levels = m.take("ca");
-  if (!all_levels && !m.take("cg")) b.refuse("cp.async is cp.async.ca, .cg, .commit_group, .wait_group, .wait_all, .mbarrier.arrive or .bulk");
-  if (!(m.take("shared") || m.take("shared::cta")) || !m.take("global")) b.refuse("cp.async copies from .global to .shared");
+  if (!all_levels && !m.take("cg"))
+    b.refuse(
+        "cp.async is cp.async.ca, .cg, .commit_group, .wait_group, .wait_all, .mbarrier.arrive or .bulk");
+  if (!(m.take("shared") || m.take("shared::cta")) || !m.take("global"))
+    b.refuse("cp.async copies from .global to .shared");
   const bool hint = m.take("L2::cache_hint");
   m.take_prefix("L2::");  // how much to prefetch
   const Operand& size = b.operand(2);
-  if (size.kind != Operand::Kind::immediate || (size.bits != 16 && (!all_levels || (size.bits != 4 && size.bits != 8)))) b.refuse("cp.async.ca copies 4, 8 or 16 bytes, cp.async.cg 16");
+  if (size.kind != Operand::Kind::immediate ||
+      (size.bits != 16 && (!all_levels || (size.bits != 4 && size.bits != 8))))
+    b.refuse("cp.async.ca copies 4, 8 or 16 bytes, cp.async.cg 16");
   // What may follow: how much of the source counts, or whether it is ignored; then the cache policy.
   const size_t operands = b.operand_count();
   if (operands > 4u + hint) b.refuse("an operand more than the modifiers ask for");
   if (hint && operands < 4) b.refuse("a cache policy is missing");
   const bool optional = operands == 4u + hint;
   const bool ignores = optional && b.register_type(b.operand(3)) == Type::pred;
-  if (optional && !ignores && b.operand(3).kind == Operand::Kind::immediate && b.operand(3).bits > size.bits) b.refuse("the source's size is at most that of the copy");
+  if (optional && !ignores && b.operand(3).kind == Operand::Kind::immediate && b.operand(3).bits > size.bits)
+    b.refuse("the source's size is at most that of the copy");
   if (hint) b.source(b.operand(operands - 1), Type::b64);
   bool negated = false;
   const uint16_t ignore = ignores ? b.predicate(b.operand(3), &negated) : 0;
@@ -267,7 +299,8 @@ void build_thread_copy(Builder& b, Modifiers& m) {
   if (b.rows(from) != 2) b.refuse("the source's address has 64 bits");
   Op& op = b.emit(thread_copy);
   op.size = uint8_t(size.bits);
-  op.mode = uint8_t((b.rows(to) == 2 ? kWideShared : 0) | (bytes != kNoVirtual ? kSourceSize : 0) | (ignores ? kIgnoreSource : 0));
+  op.mode = uint8_t((b.rows(to) == 2 ? kWideShared : 0) | (bytes != kNoVirtual ? kSourceSize : 0) |
+                    (ignores ? kIgnoreSource : 0));
   op.pa = ignore;
   op.pa_not = negated;
   op.cycles = 4;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copies of cp.async, which single threads make: what happens when they land, and when their thread has waited.
+// The copies of cp.async, which single threads make: what happens when they land, and when their thread has
+// waited.
 #pragma once
 
 #include "builder.h"

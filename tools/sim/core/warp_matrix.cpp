@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices that a warp holds in registers: mma.sync, ldmatrix, stmatrix and movmatrix. Lane l has row l / 4 of an 8 x 8
-// matrix of 16-bit elements, of it elements 2 (l % 4) in the low half and 2 (l % 4) + 1 in the high half of a register.
+// Matrices that a warp holds in registers: mma.sync, ldmatrix, stmatrix and movmatrix. Lane l has row l / 4
+// of an 8 x 8 matrix of 16-bit elements, of it elements 2 (l % 4) in the low half and 2 (l % 4) + 1 in the
+// high half of a register.
 #include <algorithm>
 #include <cstring>
 
@@ -15,7 +16,8 @@ using ptx::Operand;
 using ptx::Type;
 using Field = Builder::Field;
 
-// ---- mma.sync ------------------------------------------------------------------------------------------------------------
+// ---- mma.sync
+// ------------------------------------------------------------------------------------------------------------
 
 struct Form {
   std::string_view shape, types;  // types of D, A, B and C
@@ -36,16 +38,20 @@ constexpr Form kForms[] = {
 
 constexpr uint32_t kRows = 64;  // what a step of the tensor core works on; 16 of them count here
 
-// aux: registers of D, A, B and C. Op::mode: index into kForms. Lane l holds rows l / 4 and l / 4 + 8 of A, C and D.
+// aux: registers of D, A, B and C. Op::mode: index into kForms. Lane l holds rows l / 4 and l / 4 + 8 of A, C
+// and D.
 const Op* mma_sync(Warp& w, const Op* op, Mask mask) {
-  if (mask != kAllLanes) require_whole_warp(w, op, mask), fault(w, op, Fault::Kind::illegal_instruction, "mma.sync needs all 32 lanes of the warp");
+  if (mask != kAllLanes)
+    fault(w, op, Fault::Kind::illegal_instruction, "mma.sync must be executed by all 32 lanes of the warp together");
   const Form& form = kForms[op->mode];
-  const uint16_t *d_rows = w.code->aux.data() + op->aux, *a_rows = d_rows + form.c, *b_rows = a_rows + form.a, *c_rows = b_rows + form.b;
+  const uint16_t *d_rows = w.code->aux.data() + op->aux, *a_rows = d_rows + form.c, *b_rows = a_rows + form.a,
+                 *c_rows = b_rows + form.b;
   const bool wide = form.input == MmaInput::tf32, half = form.accumulator == MmaAccumulator::f16;
   alignas(64) uint32_t a[16 * 128 / 2], b[8 * 16 / 2];  // with halves, or in the same bytes words of 8 k
   alignas(64) float d[8 * kRows];
   const uint32_t depth = wide ? 8 : 16;
-  for (uint32_t k = 0; k < depth; ++k) std::memset(reinterpret_cast<std::byte*>(a) + k * 128 * (wide ? 4 : 2), 0, kRows * (wide ? 4 : 2));
+  for (uint32_t k = 0; k < depth; ++k)
+    std::memset(reinterpret_cast<std::byte*>(a) + k * 128 * (wide ? 4 : 2), 0, kRows * (wide ? 4 : 2));
   std::memset(b, 0, sizeof b);
   std::memset(d, 0, sizeof d);
   auto* const a16 = reinterpret_cast<uint16_t*>(a);
@@ -65,8 +71,10 @@ const Op* mma_sync(Warp& w, const Op* op, Mask mask) {
     }
     for (uint32_t r = 0; r < form.b; ++r) {
       const uint32_t v = value(b_rows[r]);
-      if (wide) b[row * 8 + t + 4 * r] = v;
-      else std::memcpy(b16 + row * 16 + 2 * t + 8 * r, &v, 4);
+      if (wide)
+        b[row * 8 + t + 4 * r] = v;
+      else
+        std::memcpy(b16 + row * 16 + 2 * t + 8 * r, &v, 4);
     }
     for (uint32_t r = 0; r < form.c; ++r) {
       const uint32_t v = value(c_rows[r]);
@@ -92,7 +100,8 @@ const Op* mma_sync(Warp& w, const Op* op, Mask mask) {
   return op + 1;
 }
 
-// ---- matrices of 8 x 8 halves --------------------------------------------------------------------------------------------
+// ---- matrices of 8 x 8 halves
+// --------------------------------------------------------------------------------------------
 
 struct Matrix {
   uint16_t element[8][8];
@@ -113,7 +122,8 @@ struct Matrix {
 };
 static_assert(sizeof(Matrix) == sizeof(Row));  // lanes lie as the elements do: four to a row
 
-// Address of a row of 16 bytes: lane 8 i + j gives that of row j of matrix i. Op::mode bit 0: the register has 64 bits.
+// Address of a row of 16 bytes: lane 8 i + j gives that of row j of matrix i. Op::mode bit 0: the register
+// has 64 bits.
 uint64_t row_address(const Warp& w, const Op* op, int lane) {
   const Row* a = w.rows + op->a;
   if (op->mode & 1) return (uint64_t(a[0].lane[lane]) | uint64_t(a[1].lane[lane]) << 32) + uint64_t(op->imm);
@@ -121,8 +131,10 @@ uint64_t row_address(const Warp& w, const Op* op, int lane) {
 }
 std::byte* matrix_row(Warp& w, const Op* op, int lane, bool write) {
   const uint64_t address = row_address(w, op, lane);
-  if (op->space == AddressSpace::generic && (address < kSharedWindow || address >= kSharedWindow + kWindowBytes)) {
-    fault(w, op, Fault::Kind::illegal_address, "lane " + std::to_string(lane) + ": the generic address is not one of shared memory");
+  if (op->space == AddressSpace::generic &&
+      (address < kSharedWindow || address >= kSharedWindow + kWindowBytes)) {
+    fault(w, op, Fault::Kind::illegal_address,
+          "lane " + std::to_string(lane) + ": the generic address is not one of shared memory");
   }
   return locate(w, op, lane, address, 16, write);
 }
@@ -132,7 +144,8 @@ const Op* ldmatrix(Warp& w, const Op* op, Mask mask) {
   require_whole_warp(w, op, mask);
   Matrix loaded[4];
   for (uint32_t i = 0; i < op->aux_count; ++i) {
-    for (int j = 0; j < 8; ++j) std::memcpy(loaded[i].element[j], matrix_row(w, op, int(8 * i) + j, false), 16);
+    for (int j = 0; j < 8; ++j)
+      std::memcpy(loaded[i].element[j], matrix_row(w, op, int(8 * i) + j, false), 16);
   }
   for (uint32_t i = 0; i < op->aux_count; ++i) {
     (op->mode & 2 ? loaded[i].transposed() : loaded[i]).to(w.rows[w.code->aux[op->aux + i]]);
@@ -156,7 +169,8 @@ const Op* movmatrix(Warp& w, const Op* op, Mask mask) {
   return op + 1;
 }
 
-// ---- from PTX ------------------------------------------------------------------------------------------------------------
+// ---- from PTX
+// ------------------------------------------------------------------------------------------------------------
 
 void take_sync_aligned(Builder& b, Modifiers& m) {
   if (!m.take("sync") || !m.take("aligned")) b.refuse("this instruction is .sync.aligned");
@@ -179,11 +193,14 @@ void build_mma(Builder& b, Modifiers& m) {
     types += (types.empty() ? "" : ".") + std::string(part);
     m.take(part);
   }
-  const Form* form = std::find_if(std::begin(kForms), std::end(kForms), [&](const Form& f) { return f.shape == shape && f.types == types; });
+  const Form* form = std::find_if(std::begin(kForms), std::end(kForms),
+                                  [&](const Form& f) { return f.shape == shape && f.types == types; });
   if (form == std::end(kForms)) {
     std::string list;
-    for (const Form& f : kForms) list += (list.empty() ? "" : ", ") + std::string(f.shape) + " " + std::string(f.types);
-    b.refuse("mma.sync ." + std::string(shape) + " with types " + types + " is not supported; these are: " + list);
+    for (const Form& f : kForms)
+      list += (list.empty() ? "" : ", ") + std::string(f.shape) + " " + std::string(f.types);
+    b.refuse("mma.sync ." + std::string(shape) + " with types " + types +
+             " is not supported; these are: " + list);
   }
   if (b.operand_count() != 4) b.refuse("mma.sync has operands d, a, b, c");
   std::vector<Virtual> d, sources;
@@ -204,7 +221,8 @@ void build_matrix_access(Builder& b, Modifiers& m, bool is_load) {
   const auto times = m.take_any({"x1", "x2", "x4"});
   if (times.empty()) b.refuse("the number of matrices is .x1, .x2 or .x4");
   const bool transpose = m.take("trans");
-  const AddressSpace space = m.take("shared") || m.take("shared::cta") ? AddressSpace::shared : AddressSpace::generic;
+  const AddressSpace space =
+      m.take("shared") || m.take("shared::cta") ? AddressSpace::shared : AddressSpace::generic;
   if (m.type() != Type::b16) b.refuse("of the types .b16 is supported");
   std::vector<Virtual> v;
   for (const Operand& e : registers(b, is_load ? 0 : 1, size_t(times[1] - '0'), "the matrices")) {
@@ -215,12 +233,17 @@ void build_matrix_access(Builder& b, Modifiers& m, bool is_load) {
   b.newest().mode = uint8_t((wide ? 1 : 0) | (transpose ? 2 : 0));
   for (Virtual x : v) is_load ? b.aux_def(x) : b.aux_use(x);
 }
-void build_ldmatrix(Builder& b, Modifiers& m) { build_matrix_access(b, m, true); }
-void build_stmatrix(Builder& b, Modifiers& m) { build_matrix_access(b, m, false); }
+void build_ldmatrix(Builder& b, Modifiers& m) {
+  build_matrix_access(b, m, true);
+}
+void build_stmatrix(Builder& b, Modifiers& m) {
+  build_matrix_access(b, m, false);
+}
 
 void build_movmatrix(Builder& b, Modifiers& m) {
   take_sync_aligned(b, m);
-  if (!m.take("m8n8") || !m.take("trans") || m.type() != Type::b16) b.refuse("movmatrix is movmatrix.sync.aligned.m8n8.trans.b16");
+  if (!m.take("m8n8") || !m.take("trans") || m.type() != Type::b16)
+    b.refuse("movmatrix is movmatrix.sync.aligned.m8n8.trans.b16");
   const Virtual d = b.destination(b.operand(0), 1), a = b.source(b.operand(1), Type::b32);
   b.emit(movmatrix).cycles = 8;
   b.use(Field::a, a);
@@ -230,7 +253,10 @@ void build_movmatrix(Builder& b, Modifiers& m) {
 }  // namespace
 
 std::vector<FamilyRow> warp_matrix_rows() {
-  return {{"mma", build_mma}, {"ldmatrix", build_ldmatrix}, {"stmatrix", build_stmatrix}, {"movmatrix", build_movmatrix}};
+  return {{"mma", build_mma},
+          {"ldmatrix", build_ldmatrix},
+          {"stmatrix", build_stmatrix},
+          {"movmatrix", build_movmatrix}};
 }
 
 }  // namespace fa4::sim

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma: four warps multiply a tile in shared memory, or 64 rows of A in their registers, with one in shared memory, into
-// accumulators in their registers. Every warp's 16 rows are an asynchronous operation of their own: nothing makes a warp
-// know how far the others are.
+// wgmma: four warps multiply a tile in shared memory, or 64 rows of A in their registers, with one in shared
+// memory, into accumulators in their registers. Every warp's 16 rows are an asynchronous operation of their
+// own: nothing makes a warp know how far the others are.
 #include "wgmma.h"
 
 #include <algorithm>
@@ -42,14 +42,22 @@ constexpr Form kForms[] = {
 constexpr uint8_t kARegisters = 1, kNegateA = 2, kNegateB = 4, kTransposeA = 8, kTransposeB = 16;
 constexpr uint32_t kARegisterCount = 4;
 
-uint32_t columns_of(const Op* op) { return op->count * 8u; }
-bool half_accumulators(const Op* op) { return kForms[op->mode].accumulator == MmaAccumulator::f16; }
-uint32_t d_registers(const Op* op) { return columns_of(op) / (half_accumulators(op) ? 4 : 2); }
+uint32_t columns_of(const Op* op) {
+  return op->count * 8u;
+}
+bool half_accumulators(const Op* op) {
+  return kForms[op->mode].accumulator == MmaAccumulator::f16;
+}
+uint32_t d_registers(const Op* op) {
+  return columns_of(op) / (half_accumulators(op) ? 4 : 2);
+}
 
 void require_warpgroup(Warp& w, const Op* op, Mask mask) {
   require_whole_warp(w, op, mask);
   if (mask != kAllLanes || w.index / 4 * 4 + 4 > w.cta->warps.size()) {
-    fault(w, op, Fault::Kind::illegal_instruction, "wgmma needs a warpgroup: four whole warps, the first of which has a number that is a multiple of 4");
+    fault(
+        w, op, Fault::Kind::illegal_instruction,
+        "wgmma needs a warpgroup: four whole warps, the first of which has a number that is a multiple of 4");
   }
 }
 
@@ -58,8 +66,10 @@ std::string decode(uint64_t bits, MatrixDescriptor* d) {
   d->start = uint32_t(bits & 0x3FFF) << 4;
   d->leading = uint32_t(bits >> 16 & 0x3FFF) << 4;
   d->stride = uint32_t(bits >> 32 & 0x3FFF) << 4;
-  if (bits >> 49 & 7) return "a matrix base offset other than 0 is not supported: align tiles to the swizzle's period";
-  if ((bits >> 14 & 3) || (bits >> 30 & 3) || (bits >> 46 & 7) || (bits >> 52 & 0x3FF)) return "reserved bits of the matrix descriptor are set";
+  if (bits >> 49 & 7)
+    return "a matrix base offset other than 0 is not supported: align tiles to the swizzle's period";
+  if ((bits >> 14 & 3) || (bits >> 30 & 3) || (bits >> 46 & 7) || (bits >> 52 & 0x3FF))
+    return "reserved bits of the matrix descriptor are set";
   static constexpr uint32_t shifts[] = {4, 7, 6, 5};  // none, 128B, 64B, 32B
   d->swizzle_shift = shifts[bits >> 62];
   return {};
@@ -84,8 +94,13 @@ void check_same(Warp& w, const Op* op, const WgmmaIssue& now) {
     group.issues.push_back(now);
   } else {
     const WgmmaIssue& first = group.issues[n];
-    if (first.op != now.op) fault(w, op, Fault::Kind::illegal_instruction, "another warp of the warpgroup executed " + place(*w.cta, first.op) + " in its place: all four must execute the same wgmma.mma_async");
-    if (first.a != now.a || first.b != now.b || first.accumulate != now.accumulate) fault(w, op, Fault::Kind::illegal_instruction, "the matrix descriptors or scale-d differ from those of another warp of the warpgroup");
+    if (first.op != now.op)
+      fault(w, op, Fault::Kind::illegal_instruction,
+            "another warp of the warpgroup executed " + place(*w.cta, first.op) +
+                " in its place: all four must execute the same wgmma.mma_async");
+    if (first.a != now.a || first.b != now.b || first.accumulate != now.accumulate)
+      fault(w, op, Fault::Kind::illegal_instruction,
+            "the matrix descriptors or scale-d differ from those of another warp of the warpgroup");
   }
   ++w.wgmma.issued;
   constexpr size_t kKept = 256;  // those that all have executed are forgotten now and then
@@ -106,7 +121,9 @@ void check_accumulators(Warp& w, const Op* op) {
     const uint16_t* others = w.code->aux.data() + other->aux;
     for (uint32_t i = 0; i < d_registers(op); ++i) {
       if (std::find(others, others + d_registers(other), rows[i]) != others + d_registers(other)) {
-        fault(w, op, Fault::Kind::poison, "an accumulator register is that of a wgmma.mma_async of another shape in flight, " + place(*w.cta, other) + ": wgmma.wait_group is missing between them");
+        fault(w, op, Fault::Kind::poison,
+              "an accumulator register is that of a wgmma.mma_async of another shape in flight, " +
+                  place(*w.cta, other) + ": wgmma.wait_group is missing between them");
       }
     }
   }
@@ -124,15 +141,21 @@ uint32_t take_slot(Cta& cta) {
 
 }  // namespace
 
-// Rows: b A descriptor, c B descriptor (2 rows each); aux: D, then A if it is in registers. pa: scale-d. count: N / 8.
+// Rows: b A descriptor, c B descriptor (2 rows each); aux: D, then A if it is in registers. pa: scale-d.
+// count: N / 8.
 const Op* wgmma_mma_async(Warp& w, const Op* op, Mask mask) {
   require_warpgroup(w, op, mask);
   Cta& cta = *w.cta;
   const bool a_in_registers = op->size & kARegisters;
-  const auto wide = [&](uint16_t row, const char* what) { return uint64_t(uniform(w, op, row, mask, what)) | uint64_t(uniform(w, op, uint16_t(row + 1), mask, what)) << 32; };
+  const auto wide = [&](uint16_t row, const char* what) {
+    return uint64_t(uniform(w, op, row, mask, what)) | uint64_t(uniform(w, op, uint16_t(row + 1), mask, what))
+                                                           << 32;
+  };
   const Mask scale = op->pa_not ? ~w.predicates[op->pa] : w.predicates[op->pa];
-  if (scale != 0 && scale != kAllLanes) fault(w, op, Fault::Kind::illegal_instruction, "scale-d differs between the lanes of the warp");
-  const uint64_t a_bits = a_in_registers ? 0 : wide(op->b, "A's matrix descriptor"), b_bits = wide(op->c, "B's matrix descriptor");
+  if (scale != 0 && scale != kAllLanes)
+    fault(w, op, Fault::Kind::illegal_instruction, "scale-d differs between the lanes of the warp");
+  const uint64_t a_bits = a_in_registers ? 0 : wide(op->b, "A's matrix descriptor"),
+                 b_bits = wide(op->c, "B's matrix descriptor");
   MatrixDescriptor a{}, b{};
   const auto require = [&](Fault::Kind kind, const char* name, const std::string& problem) {
     if (!problem.empty()) fault(w, op, kind, std::string(name) + problem);
@@ -146,17 +169,31 @@ const Op* wgmma_mma_async(Warp& w, const Op* op, Mask mask) {
   check_same(w, op, {op, a_bits, b_bits, scale != 0});
   check_accumulators(w, op);
   const uint16_t* rows = w.code->aux.data() + op->aux;
-  issue_wgmma_registers(w, op, {rows, d_registers(op)}, {rows + d_registers(op), a_in_registers ? kARegisterCount : 0});
+  issue_wgmma_registers(w, op, {rows, d_registers(op)},
+                        {rows + d_registers(op), a_in_registers ? kARegisterCount : 0});
 
   const uint32_t slot = take_slot(cta);
   WgmmaWork& work = cta.wgmmas[slot];
-  work = {op, a_bits, b_bits, cta.shared_invalidations, w.wgmma.issued, w.wgmma.open, uint16_t(w.index), scale != 0, false, false, {}, {}};
+  work = {op,
+          a_bits,
+          b_bits,
+          cta.shared_invalidations,
+          w.wgmma.issued,
+          w.wgmma.open,
+          uint16_t(w.index),
+          scale != 0,
+          false,
+          false,
+          {},
+          {}};
   if (a_in_registers) {
     for (uint32_t r = 0; r < kARegisterCount; ++r) work.a[r] = w.rows[rows[d_registers(op) + r]];
   }
   w.wgmma.pending.push_back(slot);
   if (cta.observer) {
-    cta.observer->wgmma_issued(w, op, {a_in_registers ? nullptr : &a, &b, (op->size & kTransposeA) != 0, (op->size & kTransposeB) != 0, columns_of(op), w.wgmma.issued});
+    cta.observer->wgmma_issued(w, op,
+                               {a_in_registers ? nullptr : &a, &b, (op->size & kTransposeA) != 0,
+                                (op->size & kTransposeB) != 0, columns_of(op), w.wgmma.issued});
   }
   w.wgmma.core_free = std::max(w.wgmma.core_free, w.time + kIssue) + columns_of(op) / 4;
   Event event;
@@ -198,13 +235,17 @@ void read_a(const Cta& cta, const WgmmaWork& work, const MatrixDescriptor& d, st
   const bool mn_major = work.op->size & kTransposeA;
   const MatrixDescriptor part = from(d, mn_major, kRows * (work.warp % 4));
   if (!wide) return gather_b(cta, part, mn_major, kRows, reinterpret_cast<uint16_t*>(rows));
-  each_chunk(part, false, kRows, [&](uint32_t m, uint32_t k, uint32_t address) { std::memcpy(rows + m * 32 + k * 2, cta.shared.data() + address, 16); });
+  each_chunk(part, false, kRows, [&](uint32_t m, uint32_t k, uint32_t address) {
+    std::memcpy(rows + m * 32 + k * 2, cta.shared.data() + address, 16);
+  });
 }
 
 // `columns` columns of B, raw values: those of one k after the other, 128 apart.
-void read_b(const Cta& cta, const WgmmaWork& work, const MatrixDescriptor& d, uint32_t columns, std::byte* values) {
+void read_b(const Cta& cta, const WgmmaWork& work, const MatrixDescriptor& d, uint32_t columns,
+            std::byte* values) {
   const bool mn_major = work.op->size & kTransposeB;
-  if (kForms[work.op->mode].input != MmaInput::tf32) return gather_a(cta, d, mn_major, columns, reinterpret_cast<uint16_t*>(values));
+  if (kForms[work.op->mode].input != MmaInput::tf32)
+    return gather_a(cta, d, mn_major, columns, reinterpret_cast<uint16_t*>(values));
   // Two words of tf32 lie where four halves would.
   auto* const words = reinterpret_cast<uint32_t*>(values);
   each_chunk(d, false, columns, [&](uint32_t n, uint32_t k, uint32_t address) {
@@ -214,7 +255,7 @@ void read_b(const Cta& cta, const WgmmaWork& work, const MatrixDescriptor& d, ui
   });
 }
 
-constexpr uint32_t kPitch = 128;                  // columns of B that are worked on at a time
+constexpr uint32_t kPitch = 128;  // columns of B that are worked on at a time
 constexpr uint32_t kABytes = kRows * 32, kBBytes = kPitch * 32;
 
 // The operands as they are now: A, then B in parts of kPitch columns; those that there are not are zero.
@@ -231,8 +272,8 @@ void read_operands(const Cta& cta, const WgmmaWork& work, std::byte* to) {
   }
 }
 
-// Calls f(register of D, lane, row, column) for the first or only value of every accumulator register. Lane l holds rows
-// l / 4 and l / 4 + 8; of eight columns, two.
+// Calls f(register of D, lane, row, column) for the first or only value of every accumulator register. Lane l
+// holds rows l / 4 and l / 4 + 8; of eight columns, two.
 template <class F>
 void each_accumulator(const Op* op, uint32_t first_column, uint32_t columns, F f) {
   const uint32_t per_block = half_accumulators(op) ? 2 : 4;
@@ -240,7 +281,8 @@ void each_accumulator(const Op* op, uint32_t first_column, uint32_t columns, F f
     for (uint32_t r = 0; r < per_block; ++r) {
       const uint32_t below = half_accumulators(op) ? r : r / 2, odd = half_accumulators(op) ? 0 : r % 2;
       for (uint32_t lane = 0; lane < kLanes; ++lane) {
-        f((first_column / 8 + block) * per_block + r, lane, lane / 4 + 8 * below, block * 8 + 2 * (lane % 4) + odd);
+        f((first_column / 8 + block) * per_block + r, lane, lane / 4 + 8 * below,
+          block * 8 + 2 * (lane % 4) + odd);
       }
     }
   }
@@ -258,20 +300,27 @@ void complete(Cta& cta, WgmmaWork& work) {
     decode(work.b_descriptor, &b);
     const auto check = [&](const char* name, const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
       const std::string e = operand_problem(cta, d, mn_major, rows);
-      if (!e.empty()) fault(cta, work.warp, op, Fault::Kind::poison, std::string(name) + " was overwritten while the wgmma.mma_async was in flight: " + e);
+      if (!e.empty())
+        fault(cta, work.warp, op, Fault::Kind::poison,
+              std::string(name) + " was overwritten while the wgmma.mma_async was in flight: " + e);
     };
     if (!(op->size & kARegisters)) check("A", a, op->size & kTransposeA, 64);
     check("B", b, op->size & kTransposeB, columns_of(op));
   }
-  // The transposed product, so that the many columns are what the step works on side by side: rows of it are columns of D.
+  // The transposed product, so that the many columns are what the step works on side by side: rows of it are
+  // columns of D.
   alignas(64) std::byte operands[kABytes + 2 * kBBytes];
   alignas(64) float d[kRows * kPitch];
-  if (work.operands.empty()) read_operands(cta, work, operands);
-  else std::memcpy(operands, work.operands.data(), sizeof operands);
+  if (work.operands.empty())
+    read_operands(cta, work, operands);
+  else
+    std::memcpy(operands, work.operands.data(), sizeof operands);
   const uint16_t* registers = w.code->aux.data() + op->aux;
   const bool half = half_accumulators(op);
   const auto word = [&](uint32_t row, uint32_t column) -> float& { return d[row * kPitch + column]; };
-  const auto set = [&](uint32_t row, uint32_t column, uint32_t bits) { std::memcpy(&word(row, column), &bits, 4); };
+  const auto set = [&](uint32_t row, uint32_t column, uint32_t bits) {
+    std::memcpy(&word(row, column), &bits, 4);
+  };
   const auto get = [&](uint32_t row, uint32_t column) {
     uint32_t bits;
     std::memcpy(&bits, &word(row, column), 4);
@@ -287,9 +336,12 @@ void complete(Cta& cta, WgmmaWork& work) {
         if (half) set(row, column + 1, bits >> 16);
       });
     }
-    mma_step({form.input, form.input, (op->size & kNegateB) != 0, (op->size & kNegateA) != 0, work.accumulate, padded, kRows, operands + kABytes + first / kPitch * kBBytes, operands, d, kPitch, form.accumulator});
+    mma_step({form.input, form.input, (op->size & kNegateB) != 0, (op->size & kNegateA) != 0, work.accumulate,
+              padded, kRows, operands + kABytes + first / kPitch * kBBytes, operands, d, kPitch,
+              form.accumulator});
     each_accumulator(op, first, columns, [&](uint32_t r, uint32_t lane, uint32_t row, uint32_t column) {
-      w.rows[registers[r]].lane[lane] = half ? get(row, column) | get(row, column + 1) << 16 : get(row, column);
+      w.rows[registers[r]].lane[lane] =
+          half ? get(row, column) | get(row, column + 1) << 16 : get(row, column);
     });
   }
 }
@@ -381,25 +433,29 @@ std::string wgmma_mismatch(const Cta& cta) {
   for (size_t i = 0; i + 4 <= cta.warps.size(); i += 4) {
     for (size_t k = 1; k < 4; ++k) {
       if (cta.warps[i + k].wgmma.issued == cta.warps[i].wgmma.issued) continue;
-      return "the warps of a warpgroup executed different numbers of wgmma.mma_async: " + role_name(cta, uint32_t(i)) + " " + std::to_string(cta.warps[i].wgmma.issued) + ", " +
+      return "the warps of a warpgroup executed different numbers of wgmma.mma_async: " +
+             role_name(cta, uint32_t(i)) + " " + std::to_string(cta.warps[i].wgmma.issued) + ", " +
              role_name(cta, uint32_t(i + k)) + " " + std::to_string(cta.warps[i + k].wgmma.issued);
     }
   }
   return {};
 }
 
-// ---- from PTX ------------------------------------------------------------------------------------------------------------
+// ---- from PTX
+// ------------------------------------------------------------------------------------------------------------
 
 namespace {
 
 bool is_negated(Builder& b, size_t index) {
   const Operand& scale = b.operand(index);
-  if (scale.kind != Operand::Kind::immediate || (scale.bits != 1 && int64_t(scale.bits) != -1)) b.refuse("imm-scale-a and imm-scale-b are 1 or -1");
+  if (scale.kind != Operand::Kind::immediate || (scale.bits != 1 && int64_t(scale.bits) != -1))
+    b.refuse("imm-scale-a and imm-scale-b are 1 or -1");
   return scale.bits != 1;
 }
 bool is_transposed(Builder& b, size_t index) {
   const Operand& transpose = b.operand(index);
-  if (transpose.kind != Operand::Kind::immediate || transpose.bits > 1) b.refuse("imm-trans-a and imm-trans-b are 0 or 1");
+  if (transpose.kind != Operand::Kind::immediate || transpose.bits > 1)
+    b.refuse("imm-trans-a and imm-trans-b are 0 or 1");
   return transpose.bits == 1;
 }
 
@@ -412,11 +468,15 @@ void build_mma_async(Builder& b, Modifiers& m) {
   const size_t k = shape.find('k');
   uint32_t n = 0;
   for (size_t i = 4; i < std::min(k, shape.size()); ++i) n = n * 10 + uint32_t(shape[i] - '0');
-  const Form* form = std::find_if(std::begin(kForms), std::end(kForms), [&](const Form& f) { return k != std::string::npos && shape.substr(k) == f.shape_end && types == f.types; });
+  const Form* form = std::find_if(std::begin(kForms), std::end(kForms), [&](const Form& f) {
+    return k != std::string::npos && shape.substr(k) == f.shape_end && types == f.types;
+  });
   if (form == std::end(kForms) || n < 8 || n > 256 || n % 8 != 0) {
     std::string list;
-    for (const Form& f : kForms) list += (list.empty() ? ".m64nN" : ", .m64nN") + std::string(f.shape_end) + "." + std::string(f.types);
-    b.refuse("wgmma.mma_async ." + shape + "." + types + " is not supported; these are, with N from 8 to 256, a multiple of 8: " + list);
+    for (const Form& f : kForms)
+      list += (list.empty() ? ".m64nN" : ", .m64nN") + std::string(f.shape_end) + "." + std::string(f.types);
+    b.refuse("wgmma.mma_async ." + shape + "." + types +
+             " is not supported; these are, with N from 8 to 256, a multiple of 8: " + list);
   }
   const bool wide = form->input == MmaInput::tf32;
   Op description;  // what emit() will be given
@@ -425,22 +485,30 @@ void build_mma_async(Builder& b, Modifiers& m) {
   const Operand &d = b.operand(0), &a = b.operand(1);
   const bool a_in_registers = a.kind == Operand::Kind::vector;
   const size_t scales = 4, transposes = wide ? 0 : a_in_registers ? 1 : 2;
-  if (b.operand_count() != scales + 2 + transposes) b.refuse("wgmma.mma_async has operands d, a or a-desc, b-desc, scale-d, imm-scale-a, imm-scale-b" + std::string(wide ? "" : a_in_registers ? ", imm-trans-b" : ", imm-trans-a, imm-trans-b"));
-  if (d.kind != Operand::Kind::vector || d.elements.size() != d_registers(&description)) b.refuse("D is a vector of " + std::to_string(d_registers(&description)) + " registers in braces");
+  if (b.operand_count() != scales + 2 + transposes)
+    b.refuse("wgmma.mma_async has operands d, a or a-desc, b-desc, scale-d, imm-scale-a, imm-scale-b" +
+             std::string(wide             ? ""
+                         : a_in_registers ? ", imm-trans-b"
+                                          : ", imm-trans-a, imm-trans-b"));
+  if (d.kind != Operand::Kind::vector || d.elements.size() != d_registers(&description))
+    b.refuse("D is a vector of " + std::to_string(d_registers(&description)) + " registers in braces");
   std::vector<Virtual> accumulators, rows;
   for (const Operand& e : d.elements) {
     if (e.kind != Operand::Kind::reg) b.refuse("an accumulator is a register");
     accumulators.push_back(b.destination(e, 1));
-    if (std::count(accumulators.begin(), accumulators.end(), accumulators.back()) > 1) b.refuse("an accumulator register stands twice in D");
+    if (std::count(accumulators.begin(), accumulators.end(), accumulators.back()) > 1)
+      b.refuse("an accumulator register stands twice in D");
   }
   if (a_in_registers) {
     if (a.elements.size() != kARegisterCount) b.refuse("A is a vector of 4 registers in braces");
     for (const Operand& e : a.elements) rows.push_back(b.source(e, Type::b32));
   }
-  const Virtual a_descriptor = a_in_registers ? kNoVirtual : b.source(a, Type::b64), b_descriptor = b.source(b.operand(2), Type::b64);
+  const Virtual a_descriptor = a_in_registers ? kNoVirtual : b.source(a, Type::b64),
+                b_descriptor = b.source(b.operand(2), Type::b64);
   bool negated = false;
   const uint16_t scale = b.predicate(b.operand(3), &negated);
-  description.size = uint8_t((a_in_registers ? kARegisters : 0) | (is_negated(b, scales) ? kNegateA : 0) | (is_negated(b, scales + 1) ? kNegateB : 0));
+  description.size = uint8_t((a_in_registers ? kARegisters : 0) | (is_negated(b, scales) ? kNegateA : 0) |
+                             (is_negated(b, scales + 1) ? kNegateB : 0));
   if (transposes == 2 && is_transposed(b, scales + 2)) description.size |= kTransposeA;
   if (transposes > 0 && is_transposed(b, scales + 1 + transposes)) description.size |= kTransposeB;
   Op& op = b.emit(wgmma_mma_async);
@@ -458,7 +526,8 @@ void build_mma_async(Builder& b, Modifiers& m) {
 }
 
 void build_wgmma(Builder& b, Modifiers& m) {
-  if (b.module().target != "sm_90a") b.refuse("wgmma is an instruction of the target sm_90a; this module's is " + b.module().target);
+  if (b.module().target != "sm_90a")
+    b.refuse("wgmma is an instruction of the target sm_90a; this module's is " + b.module().target);
   const auto verb = m.take_any({"mma_async", "fence", "commit_group", "wait_group"});
   if (verb.empty()) b.refuse("wgmma is wgmma.mma_async, .fence, .commit_group or .wait_group");
   if (!m.take("sync") || !m.take("aligned")) b.refuse("this instruction is .sync.aligned");
@@ -474,6 +543,8 @@ void build_wgmma(Builder& b, Modifiers& m) {
 
 }  // namespace
 
-std::vector<FamilyRow> wgmma_rows() { return {{"wgmma", build_wgmma}}; }
+std::vector<FamilyRow> wgmma_rows() {
+  return {{"wgmma", build_wgmma}};
+}
 
 }  // namespace fa4::sim

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomics of more than a word: vectors of floats in global memory, element by element, and 128 bits exchanged as one.
+// Atomics of more than a word: vectors of floats in global memory, element by element, and 128 bits exchanged
+// as one.
 #include "wide_atomic.h"
 
 #include <cstring>
@@ -20,8 +21,8 @@ uint64_t address_of(const Warp& w, const Op* op, int lane) {
   return uint32_t(a[0].lane[lane] + uint64_t(op->imm));
 }
 
-// aux: registers of the result, if there is one, then of the operand. mode bit 0: 64-bit address, bits 1..: the reduction.
-// size: bytes that a register stands for; count: the element's type; target: registers.
+// aux: registers of the result, if there is one, then of the operand. mode bit 0: 64-bit address, bits 1..:
+// the reduction. size: bytes that a register stands for; count: the element's type; target: registers.
 const Op* vector_atomic(Warp& w, const Op* op, Mask mask) {
   const auto kind = Reduction(op->mode >> 1);
   const auto type = Type(op->count);
@@ -59,7 +60,7 @@ const Op* atomic_128(Warp& w, const Op* op, Mask mask) {
     std::byte* const at = locate(w, op, lane, address, 16, true);
     uint32_t before[4], operand[4], after[4];
     std::memcpy(before, at, 16);
-    const auto read = [&](uint16_t row, uint32_t (&to)[4]) {
+    const auto read = [&](uint16_t row, uint32_t(&to)[4]) {
       for (uint32_t r = 0; r < 4; ++r) to[r] = w.rows[row + r].lane[lane];
     };
     read(op->b, operand);
@@ -86,18 +87,26 @@ void build_vector_atomic(Builder& b, Modifiers& m, const WideAtomic& a) {
   const Type t = m.type();
   const bool packed = t == Type::f16x2 || t == Type::bf16x2, half = t == Type::f16 || t == Type::bf16;
   const bool possible = t == Type::f32 ? a.kind == Reduction::add && a.count <= 4 && !noftz
-                                       : (packed || half) && noftz && (a.kind == Reduction::add || a.kind == Reduction::min || a.kind == Reduction::max) && a.count <= (packed ? 4 : 8);
-  if (!possible) b.refuse("a vector atomic is .add of .v2 or .v4 .f32, or .add, .min or .max with .noftz of up to 16 bytes of .f16, .bf16, .f16x2 or .bf16x2");
-  if (a.space != AddressSpace::global && a.space != AddressSpace::generic) b.refuse("a vector atomic is on global memory");
+                                       : (packed || half) && noftz &&
+                                             (a.kind == Reduction::add || a.kind == Reduction::min ||
+                                              a.kind == Reduction::max) &&
+                                             a.count <= (packed ? 4 : 8);
+  if (!possible)
+    b.refuse(
+        "a vector atomic is .add of .v2 or .v4 .f32, or .add, .min or .max with .noftz of up to 16 bytes of "
+        ".f16, .bf16, .f16x2 or .bf16x2");
+  if (a.space != AddressSpace::global && a.space != AddressSpace::generic)
+    b.refuse("a vector atomic is on global memory");
   const size_t first = a.returns ? 1 : 0;
   const auto list = [&](size_t index) -> const std::vector<Operand>& {
     const Operand& vector = b.operand(index);
-    if (vector.kind != Operand::Kind::vector || vector.elements.size() != a.count) b.refuse("a vector of " + std::to_string(a.count) + " registers in braces is needed");
+    if (vector.kind != Operand::Kind::vector || vector.elements.size() != a.count)
+      b.refuse("a vector of " + std::to_string(a.count) + " registers in braces is needed");
     return vector.elements;
   };
   std::vector<Virtual> results, operands;
   if (a.returns) {
-    for (const Operand& e : list(0)) results.push_back(b.destination(e, 1));
+    for (const Operand& e : list(0)) results.push_back(b.destination(e, t));
   }
   for (const Operand& e : list(first + 1)) operands.push_back(b.source(e, t));
   Op& op = b.emit(vector_atomic);
@@ -114,7 +123,8 @@ void build_vector_atomic(Builder& b, Modifiers& m, const WideAtomic& a) {
 }
 
 void build_atomic_128(Builder& b, const WideAtomic& a) {
-  if (!a.returns || (a.kind != Reduction::exch && a.kind != Reduction::cas)) b.refuse("of 128 bits there are atom.exch and atom.cas");
+  if (!a.returns || (a.kind != Reduction::exch && a.kind != Reduction::cas))
+    b.refuse("of 128 bits there are atom.exch and atom.cas");
   const Virtual d = b.destination(b.operand(0), 4), x = b.source(b.operand(2), Type::b128);
   const Virtual y = a.kind == Reduction::cas ? b.source(b.operand(3), Type::b128) : x;
   Op& op = b.emit(atomic_128);
