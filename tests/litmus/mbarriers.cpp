@@ -38,20 +38,22 @@ std::vector<Litmus> mbarrier_litmus() {
        "clean"},
       {"init: no fence, bulk copy",
        init_barrier(0, 1) + kSync + expect_bytes(0, 1024) + load_tile() + wait_barrier(0, 0),
-       "barrier used before its init is visible"},
+       "barrier init without its fence"},
       {"init: fence before the init, bulk copy",
        kInitFence + init_barrier(0, 1) + kSync + expect_bytes(0, 1024) + load_tile() + wait_barrier(0, 0),
+       "barrier init without its fence"},
+      {"init: no barrier, bulk copy by another thread",
+       init_barrier(0, 1) +
+           by_thread(32, "  nanosleep.u32 10000;\n" +
+                             line("mbarrier.arrive.expect_tx.shared::cta.b64 _, [smem], 1024") +
+                             line("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [smem+1024], "
+                                  "[%d1], 1024, [smem]") +
+                             wait_barrier(0, 0)),
        "barrier used before its init is visible"},
       {"init: no fence, commit",
-       init_barrier(0, 1) + init_barrier(8, 1) + init_barrier(40, 1) + allocate_tmem(16, 64) +
-           mma_registers() + store_operands() + "  fence.proxy.async.shared::cta;\n" + kSync +
-           "  @%p0 tcgen05.mma.cta_group::1.kind::f16 [%tm], %d5, %d6, %r3, 0;\n" + commit(8) +
-           wait_barrier(8, 0) + kAfter + free_tmem(64),
-       "clean"},
-      {"init: no fence of any kind, commit",
        init_barrier(8, 1) + allocate_tmem(16, 64) + mma_registers() + commit(8) + wait_barrier(8, 0) +
            kAfter + free_tmem(64),
-       "barrier used before its init is visible"},
+       "clean"},
       {"init: never", arrive(0), "poison"},
       {"init: twice", ready() + init_barrier(0, 1), "poison"},
 

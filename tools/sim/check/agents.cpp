@@ -219,7 +219,7 @@ void Checker::wgmma_waited(const Warp& w, uint64_t number) {
 uint32_t Checker::commit_issued(const Warp& w, const Event& event) {
   const Actor who = actor(w, event.lane);
   if (Barrier* b = find_barrier(event.address)) {
-    require_visible_init(who, *b, event.op, true);
+    require_visible_init(who, *b, event.op, false);
     b->newest_commit = {Agent::mma, 0, uint16_t(who.lane), kPending, op_index(event.op), 0};
   }
   const uint32_t token = snapshot();

@@ -475,13 +475,14 @@ void Checker::mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32
   b.uses.assign(lanes_, {});
 }
 
-// A thread uses a barrier after it knows of its init; an asynchronous agent needs the init fenced as well.
-void Checker::require_visible_init(const Actor& who, Barrier& b, const Op* op, bool by_async) {
+// Who uses a barrier, or has an asynchronous agent use it, knows of its init. For a bulk copy NVIDIA's guides have it fenced too.
+void Checker::require_visible_init(const Actor& who, Barrier& b, const Op* op, bool by_copy) {
   const bool visible = knows(who.group->clock.plain, who, b.init);
-  const bool fenced = !by_async || b.init_fenced || who.group->clock.proxy[kFirstLane + b.init.index] >= b.init.time;
+  const bool fenced = !by_copy || b.init_fenced || who.group->clock.proxy[kFirstLane + b.init.index] >= b.init.time;
   if (visible && fenced) return;
   const Access now{Agent::lane, 0, uint16_t(who.lane), who.warp->now, op_index(op), 0};
-  report(FindingKind::barrier_init, false, who, b.init, now, &shared_[b.address / 4], true, false);
+  const FindingKind kind = visible ? FindingKind::barrier_init_fence : FindingKind::barrier_init;
+  report(kind, visible, who, b.init, now, &shared_[b.address / 4], true, false);
 }
 
 void Checker::mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, uint32_t address) {

@@ -231,7 +231,7 @@ class Checker final : public Observer {
   std::string memory_name(const Cell* cell) const;
   std::string last_sync(const Actor& who, const Access& before) const;
   Barrier* find_barrier(uint32_t address);
-  void require_visible_init(const Actor& who, Barrier& barrier, const Op* op, bool by_async);
+  void require_visible_init(const Actor& who, Barrier& barrier, const Op* op, bool by_copy);
   uint32_t op_index(const Op* op) const { return uint32_t(op - cta_->launch->code->ops.data()); }
   template <class F>
   void each_written(uint32_t address, uint32_t bytes, F f);

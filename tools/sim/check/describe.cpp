@@ -142,13 +142,15 @@ void Checker::report(FindingKind kind, bool warning, const Actor& who, const Acc
   Finding f = new_finding(kind, before.op, now.op);
   f.warning = warning;
   f.cycle = cta_->warps[who.warp_index].time;
-  const bool on_barrier = kind == FindingKind::barrier_init || kind == FindingKind::barrier_reuse || kind == FindingKind::phase_skipped;
+  const bool on_barrier = kind == FindingKind::barrier_init || kind == FindingKind::barrier_init_fence || kind == FindingKind::barrier_reuse || kind == FindingKind::phase_skipped;
   f.memory = on_barrier ? barrier_name(*cta_, uint32_t(cell - shared_.data()) * 4) : memory_name(cell);
   f.first = describe_access(before, before_wrote);
   f.second = describe_access(now, now_writes);
   f.last_sync = last_sync(who, before);
   if (kind == FindingKind::barrier_init) {
-    f.chain = "mbarrier.init, fence.mbarrier_init.release.cluster (or fence.proxy.async), a barrier of the CTA | then use";
+    f.chain = "mbarrier.init, a barrier of the CTA | then use";
+  } else if (kind == FindingKind::barrier_init_fence) {
+    f.chain = "mbarrier.init, fence.mbarrier_init.release.cluster (or fence.proxy.async), a barrier of the CTA | then the bulk copy";
   } else if (kind == FindingKind::barrier_reuse) {
     f.chain = "a barrier of the CTA, or a wait for what the others do last with it, then mbarrier.inval or mbarrier.init";
   } else if (kind == FindingKind::phase_skipped) {

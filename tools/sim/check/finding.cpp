@@ -12,6 +12,7 @@ std::string kind_name(FindingKind kind) {
     case FindingKind::distant_proxy_fence: return "proxy fence not in the writing thread";
     case FindingKind::missing_tensor_fence: return "missing tcgen05 fence";
     case FindingKind::barrier_init: return "barrier used before its init is visible";
+    case FindingKind::barrier_init_fence: return "barrier init without its fence";
     case FindingKind::barrier_reuse: return "barrier ended while others may use it";
     case FindingKind::phase_skipped: return "barrier phase skipped";
     case FindingKind::phase_overrun: return "barrier phase that may be missed";

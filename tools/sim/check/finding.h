@@ -14,6 +14,7 @@ enum class FindingKind : uint8_t {
   distant_proxy_fence,  // ... with one, but not in the thread that wrote: a warning
   missing_tensor_fence, // ordered, but a tcgen05.fence is missing at the hand-over: a warning
   barrier_init,     // a barrier is used by a thread or agent to which its initialisation is not visible
+  barrier_init_fence,  // a bulk copy signals a barrier whose init is visible, but has not been fenced for copies: a warning
   barrier_reuse,    // a barrier is invalidated or initialised again while a thread may still use it
   phase_skipped,    // a wait that comes when its phase is no longer the current one or the one before
   phase_overrun,    // a phase that may complete before somebody has waited for the one before
