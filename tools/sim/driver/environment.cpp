@@ -96,8 +96,7 @@ CUresult watch_from_environment(State& s) {
   s.device->set_adversarial(seed);
   if (const char* model = std::getenv("FA4SIM_MODEL"); model != nullptr && *model != '\0') {
     const std::string_view name = model;
-    if (name != "isa" && name != "silicon")
-      return refuse_variable("FA4SIM_MODEL", model, "isa or silicon");
+    if (name != "isa" && name != "silicon") return refuse_variable("FA4SIM_MODEL", model, "isa or silicon");
     s.device->set_model(name == "isa" ? Model::isa : Model::silicon);
   }
   if (check == 0) return CUDA_SUCCESS;
