@@ -33,7 +33,7 @@ Holder holder(const Warp& w, uint16_t row) {
 }
 
 const char* const kRead[] = {
-    "", "reads a register that tcgen05.ld has not delivered: tcgen05.wait::ld is missing before it",
+    "", "reads a register that tcgen05.ld has not delivered: tcgen05.wait::ld is missing before it (under the model silicon a use waits for the load)",
     "reads an accumulator of a wgmma.mma_async in flight: wgmma.wait_group is missing before it",
     "reads a register that is A of a wgmma.mma_async in flight: wgmma.wait_group is missing before it"};
 const char* const kWritten[] = {
