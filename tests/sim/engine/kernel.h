@@ -22,6 +22,7 @@ namespace fa4::sim::test {
 struct Shape {
   std::array<uint32_t, 3> grid{1, 1, 1}, block{32, 1, 1};
   uint32_t dynamic_shared_bytes = 0;
+  std::array<uint32_t, 3> cluster{0, 0, 0};
 };
 
 class Kernel {
@@ -95,6 +96,7 @@ class Kernel {
     launch.entry = entry;
     launch.grid = shape.grid;
     launch.block = shape.block;
+    launch.cluster = shape.cluster;
     launch.dynamic_shared_bytes = shape.dynamic_shared_bytes;
     launch.params = params;
     launch.global_addresses = globals_;

@@ -58,7 +58,7 @@ void Checker::shared_cells(const Actor& who, const Access& access, uint32_t addr
   }
 }
 
-void Checker::shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes,
+void Checker::shared_access(const Warp& w, const Op* op, int lane, const Cta&, uint32_t address, uint32_t bytes,
                             bool write) {
   const Actor who = actor(w, lane);
   const Access access{Agent::lane, op->order, uint16_t(who.lane), who.warp->now, op_index(op), 0};
@@ -457,7 +457,7 @@ void Checker::mbarrier_invalidated(const Warp& w, const Op* op, int lane, uint32
   const Actor who = actor(w, lane);
   const Access now{Agent::lane, 0, uint16_t(who.lane), who.warp->now, op_index(op), 0};
   require_unused(who, now, *b);
-  shared_access(w, op, lane, address, 8, true);
+  shared_access(w, op, lane, *w.cta, address, 8, true);
 }
 
 }  // namespace fa4::sim::check

@@ -92,7 +92,7 @@ void Checker::unobserved(const Access& access, const std::string& what, const st
 }
 
 // Whatever was in flight must have been waited for by somebody, whether or not it happened to be over in this execution.
-void Checker::ended() {
+void Checker::ended(const Cta&) {
   std::vector<Time> known(kFirstLane + lanes_);
   for (const WarpState& s : warps_) {
     for (const Group& g : s.groups) {
@@ -418,6 +418,10 @@ void Checker::cta_barrier_passed(const Warp& w, Mask lanes, uint32_t id) {
 
 void Checker::cta_barrier_opened(uint32_t id) { cta_barriers_[id].reset(); }
 
+void Checker::cluster_barrier_arrived(const Warp&, const Op*, Mask) {}
+void Checker::cluster_barrier_completed(const Cluster&) {}
+void Checker::cluster_barrier_passed(const Warp&, const Op*, Mask) {}
+
 void Checker::fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) {
   WarpState& s = warps_[w.index];
   if (kind == FenceKind::memory) return memory_fence(w, op, lanes);
@@ -459,7 +463,7 @@ Checker::Barrier* Checker::find_barrier(uint32_t address) {
 }
 
 void Checker::mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) {
-  shared_access(w, op, lane, address, 8, true);
+  shared_access(w, op, lane, *w.cta, address, 8, true);
   const Actor who = actor(w, lane);
   const auto [it, added] = barrier_at_.try_emplace(address, uint32_t(barriers_.size()));
   if (added) {
@@ -485,7 +489,7 @@ void Checker::require_visible_init(const Actor& who, Barrier& b, const Op* op, b
   report(kind, visible, who, b.init, now, &shared_[b.address / 4], true, false);
 }
 
-void Checker::mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, uint32_t address) {
+void Checker::mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, const Cta&, uint32_t address) {
   Barrier* b = find_barrier(address);
   if (!b) return;
   require_visible_init(actor(w, first_lane(lanes)), *b, op, false);

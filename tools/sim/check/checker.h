@@ -39,7 +39,7 @@ class Checker final : public Observer {
  public:
   explicit Checker(Grid& grid) : grid_(grid) {}
   void begin(const Cta& cta) override;
-  void ended() override;
+  void ended(const Cta& cta) override;
 
   // Of all CTAs that this checker has watched.
   const std::vector<Finding>& findings() const { return findings_; }
@@ -52,7 +52,7 @@ class Checker final : public Observer {
   void explain(const std::set<std::pair<uint32_t, uint32_t>>& pairs);
   const std::vector<Ordering>& orderings() const { return orderings_; }
 
-  void shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes, bool write) override;
+  void shared_access(const Warp& w, const Op* op, int lane, const Cta& owner, uint32_t address, uint32_t bytes, bool write) override;
   void global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) override;
   void tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t columns, bool write) override;
   void tmem_waited(const Warp& w, bool stores) override;
@@ -63,10 +63,13 @@ class Checker final : public Observer {
   void cta_barrier_arrived(const Warp& w, const Op* op, Mask lanes, uint32_t id) override;
   void cta_barrier_passed(const Warp& w, Mask lanes, uint32_t id) override;
   void cta_barrier_opened(uint32_t id) override;
+  void cluster_barrier_arrived(const Warp& w, const Op* op, Mask lanes) override;
+  void cluster_barrier_completed(const Cluster& cluster) override;
+  void cluster_barrier_passed(const Warp& w, const Op* op, Mask lanes) override;
   void fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) override;
   void mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) override;
   void mbarrier_invalidated(const Warp& w, const Op* op, int lane, uint32_t address) override;
-  void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, uint32_t address) override;
+  void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, const Cta& owner, uint32_t address) override;
   void mbarrier_completed(uint32_t address, uint32_t phase) override;
   void mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t address) override;
   uint32_t copy_in_issued(const Warp& w, const Event& event) override;

@@ -257,6 +257,17 @@ void pack_bytes(Builder& b, Virtual v, const std::array<Virtual, 4>& part) {
 void mov(Builder& b, Modifiers& m) {
   const Type t = m.type();
   const Operand &d = b.operand(0), &s = b.operand(1);
+  if (t == Type::pred && s.kind == Operand::Kind::special) {
+    if (b.function().names[s.symbol] != "%is_explicit_cluster") b.refuse("of the special registers %is_explicit_cluster is a predicate");
+    const uint16_t p = b.predicate_destination(d);
+    const Virtual flag = b.source(s, Type::pred), zero = b.constant(0, 1);
+    Op& op = b.emit(setp_u32);
+    op.mode = uint8_t(Compare::ne);
+    op.pd = p ? p : b.scratch_predicate();
+    b.use(Field::a, flag);
+    b.use(Field::b, zero);
+    return;
+  }
   if (t == Type::pred) {
     bool negated = false;
     const uint16_t source = b.predicate(s, &negated), destination = b.predicate_destination(d);

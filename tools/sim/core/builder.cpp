@@ -70,7 +70,7 @@ namespace {
 const std::unordered_map<std::string_view, Family>& families() {
   static const auto table = [] {
     std::unordered_map<std::string_view, Family> t;
-    for (auto rows : {integer_rows, bit_rows, half_rows, float_rows, approx_rows, memory_rows, control_rows, mbarrier_rows, bulk_rows, tcgen05_rows, warp_matrix_rows, wgmma_rows, system_call_rows}) {
+    for (auto rows : {integer_rows, bit_rows, half_rows, float_rows, approx_rows, memory_rows, control_rows, barrier_rows, warp_rows, cluster_rows, mbarrier_rows, bulk_rows, tcgen05_rows, warp_matrix_rows, wgmma_rows, system_call_rows}) {
       for (const FamilyRow& row : rows()) t.emplace(row.opcode, row.build);
     }
     return t;
@@ -157,6 +157,13 @@ Virtual Builder::constant(uint64_t bits, uint32_t rows) {
   return it->second;
 }
 
+// The shared address of an offset in the own CTA: it names the CTA's rank in the cluster too.
+Virtual Builder::shared_address(uint64_t offset, uint32_t rows) {
+  const auto [it, added] = shared_addresses_.try_emplace({offset, rows}, kNoVirtual);
+  if (added) it->second = fixed_virtual(FixedRow::Kind::shared_address, uint32_t(offset), FixedRow::Kind::zero, 0, rows);
+  return it->second;
+}
+
 std::optional<Builder::Symbol> Builder::symbol(int32_t name) const {
   const auto it = symbols_.find(function_.names[name]);
   if (it == symbols_.end()) return std::nullopt;
@@ -199,19 +206,20 @@ Virtual Builder::source(const Operand& operand, Type type, bool may_be_wider) {
           {"%lanemask_gt", FixedRow::Kind::lanemask_gt}, {"%lanemask_ge", FixedRow::Kind::lanemask_ge},
           {"%dynamic_smem_size", FixedRow::Kind::dynamic_shared_bytes},
           {"%total_smem_size", FixedRow::Kind::total_shared_bytes},
-          // A kernel launched without clusters runs in clusters of one CTA.
-          {"%cluster_ctaid.x", FixedRow::Kind::zero},  {"%cluster_ctaid.y", FixedRow::Kind::zero},
-          {"%cluster_ctaid.z", FixedRow::Kind::zero},  {"%cluster_ctarank", FixedRow::Kind::zero},
-          {"%cluster_nctaid.x", FixedRow::Kind::one},  {"%cluster_nctaid.y", FixedRow::Kind::one},
-          {"%cluster_nctaid.z", FixedRow::Kind::one},  {"%cluster_nctarank", FixedRow::Kind::one},
-          {"%clusterid.x", FixedRow::Kind::ctaid_x},   {"%clusterid.y", FixedRow::Kind::ctaid_y},
-          {"%clusterid.z", FixedRow::Kind::ctaid_z},   {"%nclusterid.x", FixedRow::Kind::nctaid_x},
-          {"%nclusterid.y", FixedRow::Kind::nctaid_y}, {"%nclusterid.z", FixedRow::Kind::nctaid_z},
+          {"%cluster_ctaid.x", FixedRow::Kind::cluster_ctaid_x},   {"%cluster_ctaid.y", FixedRow::Kind::cluster_ctaid_y},
+          {"%cluster_ctaid.z", FixedRow::Kind::cluster_ctaid_z},   {"%cluster_ctarank", FixedRow::Kind::cluster_ctarank},
+          {"%cluster_nctaid.x", FixedRow::Kind::cluster_nctaid_x}, {"%cluster_nctaid.y", FixedRow::Kind::cluster_nctaid_y},
+          {"%cluster_nctaid.z", FixedRow::Kind::cluster_nctaid_z}, {"%cluster_nctarank", FixedRow::Kind::cluster_nctarank},
+          {"%clusterid.x", FixedRow::Kind::clusterid_x},           {"%clusterid.y", FixedRow::Kind::clusterid_y},
+          {"%clusterid.z", FixedRow::Kind::clusterid_z},           {"%nclusterid.x", FixedRow::Kind::nclusterid_x},
+          {"%nclusterid.y", FixedRow::Kind::nclusterid_y},         {"%nclusterid.z", FixedRow::Kind::nclusterid_z},
+          {"%is_explicit_cluster", FixedRow::Kind::is_explicit_cluster},
       };
       const std::string& name = function_.names[operand.symbol];
       const auto it = kinds.find(name);
       if (it == kinds.end()) refuse("special register " + name + " is not supported here");
       if (rows > 2) refuse("special register " + name + " as a 128-bit value");
+      if (type != Type::pred && it->second == FixedRow::Kind::is_explicit_cluster) refuse(name + " is a predicate");
       const auto [entry, added] = specials_.try_emplace({int(it->second), rows}, kNoVirtual);
       if (added) entry->second = fixed_virtual(it->second, 0, FixedRow::Kind::zero, 0, rows);
       return entry->second;
@@ -229,6 +237,7 @@ Virtual Builder::source(const Operand& operand, Type type, bool may_be_wider) {
         }
         return entry->second;
       }
+      if (found->space == ptx::Space::shared) return shared_address(found->address + uint64_t(operand.offset), rows);
       return constant(found->address + uint64_t(operand.offset), rows);
     }
     default: refuse("operand cannot be a source value");
@@ -335,6 +344,10 @@ bool Builder::address(const Operand& operand, AddressSpace space) {
       return true;
     }
     code_.ops.back().imm = int64_t(uint64_t(code_.ops.back().imm) + found->address);  // may wrap: the access is checked
+    if (found->space == ptx::Space::shared) {
+      use(Field::a, shared_address(0, 2));
+      return true;
+    }
   }
   use(Field::a, constant(0, 2));
   return true;
@@ -466,6 +479,9 @@ Code Builder::build() {
   const bool required = function_.required_threads[0] != 0;
   const uint32_t* limits = required ? function_.required_threads : function_.max_threads;
   for (int i = 0; i < 3; ++i) threads *= std::max(1u, limits[i]);
+  std::copy(function_.cluster, function_.cluster + 3, code_.cluster);
+  code_.max_cluster_rank = function_.max_cluster_rank;
+  code_.explicit_cluster = function_.explicit_cluster || function_.cluster[0] != 0;
   code_.max_threads = limits[0] ? uint32_t(std::min<uint64_t>(threads, 1024)) : 1024;
   const uint32_t per_thread = kRegisterFile / (align_up(code_.max_threads, 128) * std::max(1u, function_.min_ctas));
   code_.launch_registers = function_.max_registers ? function_.max_registers : std::min(255u, per_thread / 8 * 8);

@@ -60,6 +60,7 @@ class Builder {
   Virtual destination(const ptx::Operand& operand, uint32_t rows);       // of 32 bits a row
   Virtual wide_destination(const ptx::Operand& operand, uint32_t rows);  // of ld and cvt: also of less than a row
   Virtual constant(uint64_t bits, uint32_t rows);
+  Virtual shared_address(uint64_t offset, uint32_t rows);
   Virtual scratch(uint32_t rows);
   uint16_t predicate(const ptx::Operand& operand, bool* negated);   // source
   uint16_t predicate_destination(const ptx::Operand& operand);      // `_`: 0
@@ -124,7 +125,7 @@ class Builder {
   uint32_t instruction_index_ = 0;
   Code code_;
   std::vector<uint8_t> virtual_rows_;                  // by Virtual
-  std::map<std::pair<uint64_t, uint32_t>, Virtual> constants_;
+  std::map<std::pair<uint64_t, uint32_t>, Virtual> constants_, shared_addresses_;
   std::map<std::pair<int, uint32_t>, Virtual> specials_;
   uint16_t carry_ = 0;                                 // predicate, 0: not used yet
   std::vector<int32_t> predicate_index_;               // by register
@@ -189,7 +190,10 @@ std::vector<FamilyRow> approx_rows();     // ex2, rsqrt, lg2, sin, cos, tanh
 std::vector<FamilyRow> bit_rows();        // integer instructions of rarer use
 std::vector<FamilyRow> half_rows();       // testp, copysign, slct
 std::vector<FamilyRow> memory_rows();     // ld, st, atom, red, cvta, prefetch
-std::vector<FamilyRow> control_rows();    // bra, exit, barriers of threads, warp-wide instructions, setmaxnreg
+std::vector<FamilyRow> control_rows();    // bra, exit, setmaxnreg
+std::vector<FamilyRow> barrier_rows();    // bar, barrier
+std::vector<FamilyRow> warp_rows();       // elect, vote, shfl, match, redux, activemask
+std::vector<FamilyRow> cluster_rows();    // mapa, getctarank
 std::vector<FamilyRow> mbarrier_rows();   // mbarrier.*, fence.*
 std::vector<FamilyRow> bulk_rows();       // cp.async.bulk*, prefetch.tensormap
 std::vector<FamilyRow> tcgen05_rows();    // tcgen05.*

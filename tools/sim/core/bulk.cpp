@@ -7,8 +7,10 @@
 #include <cstring>
 
 #include "builder.h"
+#include "hex.h"
 #include "mbarrier.h"
 #include "reduction.h"
+#include "remote.h"
 #include "shared_memory.h"
 #include "thread_copy.h"
 #include "visibility.h"
@@ -22,21 +24,10 @@ using Field = Builder::Field;
 namespace {
 
 // Nominal times of the TMA engine in cycles.
-constexpr uint64_t kLoadLatency = 600, kStoreReadLatency = 250, kStoreLatency = 600, kBytesPerCycle = 128;
-
-std::string hex(uint64_t v) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(v));
-  return text;
-}
+constexpr uint64_t kLoadLatency = 600, kStoreReadLatency = 250, kStoreLatency = 600;
 
 uint64_t value(const Row* row, int lane, bool wide) {
   return wide ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
-}
-
-uint64_t engine_time(Cta& cta, uint64_t now, uint32_t bytes, uint64_t latency) {
-  cta.tma_free = std::max(cta.tma_free, now) + bytes / kBytesPerCycle;
-  return (cta.random ? now : cta.tma_free) + delay(cta, latency);
 }
 
 uint32_t map_slot(Cta& cta) {
@@ -64,33 +55,35 @@ void read_map(Warp& w, const Op* op, uint64_t address, TensorMap* map) {
   if (!decode(bytes, map)) fault(w, op, Fault::Kind::illegal_instruction, "the 128 bytes at " + hex(address) + " are no tensor map that cuTensorMapEncodeTiled made");
 }
 
-// What loads and stores of boxes share. Rows: a shared address, b tensor map, aux coordinates.
-void prepare_box(Warp& w, const Op* op, int lane, Event& event) {
+// A box's place in shared memory, whose address is event.shared. Takes a slot for its map.
+void place_box(Warp& w, const Op* op, const TensorMap& map, const Cta& owner, Event& event) {
+  const uint32_t shared = event.shared, extent = map.shared_bytes();
+  const std::string outside = outside_shared(owner, shared, extent);
+  if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, "the box's " + outside);
+  if (shared % 128 != 0) fault(w, op, Fault::Kind::misaligned_address, "the box's shared address " + hex(shared) + " is not 128-byte aligned");
+  if (const MBarrier* barrier = mbarrier_in(owner, shared, extent)) {
+    fault(w, op, Fault::Kind::poison, "the box covers the live barrier " + barrier_name(owner, barrier->address) + of_cta(*w.cta, owner));
+  }
+  event.bytes = map.box_bytes();
+  event.extent = extent;
+  event.slot = map_slot(*w.cta);
+  w.cta->maps[event.slot] = map;
+}
+
+// What loads and stores of boxes share. Rows: b tensor map, aux coordinates.
+void prepare_box(Warp& w, const Op* op, int lane, Event& event, TensorMap* map_of_box) {
   Cta& cta = *w.cta;
-  const uint64_t shared = own_shared(value(w.rows + op->a, lane, op->mode & 1));
-  const uint32_t slot = map_slot(cta);
-  TensorMap& map = cta.maps[slot];
+  TensorMap& map = *map_of_box;
   read_map(w, op, value(w.rows + op->b, lane, true), &map);
   const uint16_t* rows = w.code->aux.data() + op->aux;
   if (map.rank != op->count) {
     fault(w, op, Fault::Kind::illegal_instruction, "the instruction has " + std::to_string(op->count) + " coordinates, the tensor map rank " + std::to_string(map.rank));
   }
   for (uint32_t i = 0; i < op->count; ++i) event.coordinates[i] = int32_t(w.rows[rows[i]].lane[lane]);
-  const uint32_t extent = map.shared_bytes();
-  const std::string outside = outside_shared(cta, shared, extent);
-  if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, "the box's " + outside);
-  if (shared % 128 != 0) fault(w, op, Fault::Kind::misaligned_address, "the box's shared address " + hex(shared) + " is not 128-byte aligned");
-  if (const MBarrier* barrier = mbarrier_in(cta, uint32_t(shared), extent)) {
-    fault(w, op, Fault::Kind::poison, "the box covers the live barrier " + barrier_name(cta, barrier->address));
-  }
   event.cta = &cta;
   event.warp = uint16_t(w.index);
   event.lane = uint16_t(lane);
   event.op = op;
-  event.slot = slot;
-  event.shared = uint32_t(shared);
-  event.bytes = map.box_bytes();
-  event.extent = extent;
 }
 
 // The runs of shared memory that a box's rows occupy: one, unless a swizzle's span is wider than a row.
@@ -128,17 +121,59 @@ void trace(const Event& event, uint32_t kind, uint64_t begin) {
   event.cta->trace(e);
 }
 
-void schedule(Cta& cta, const Event& event) {
-  ++cta.in_flight;
-  cta.scheduler->schedule(event);
-}
-
 // Under adversarial timing, something that happens somewhere between `from` and the event itself.
 void schedule_within(Cta& cta, Event event, uint64_t from, Event::Kind kind) {
   if (!cta.random) return;
   event.time = moment(cta, from, event.time);
   event.kind = kind;
-  schedule(cta, event);
+  send(cta, event);
+}
+
+// Calls issue(target) for each CTA that a load writes: its destination's, or with .multicast::cluster those whose ranks
+// are in the mask of the op's last row (Op::size 1). Data and signal go to the same offsets in each.
+template <class F>
+void each_target(Warp& w, const Op* op, int lane, Event& event, F issue) {
+  Cta& cta = *w.cta;
+  const uint64_t to = value(w.rows + op->a, lane, op->mode & 1), barrier = value(w.rows + op->c, lane, op->mode & 2);
+  if (op->space == AddressSpace::shared) {
+    event.shared = own_shared(cta, to);
+    event.address = own_shared(cta, barrier);
+    return issue(cta);
+  }
+  const SharedPlace destination = require_place(w, op, to), signal = require_place(w, op, barrier);
+  event.shared = destination.address;
+  event.address = signal.address;
+  if (op->size == 0) {
+    if (destination.cta != signal.cta) {
+      fault(w, op, Fault::Kind::illegal_address, "the copy's destination lies in the shared memory of CTA " + std::to_string(destination.cta->id) +
+            ", its mbarrier in that of CTA " + std::to_string(signal.cta->id) + ": they must be in one");
+    }
+    return issue(*destination.cta);
+  }
+  const uint32_t ranks = w.rows[w.code->aux[op->aux + op->aux_count - 1]].lane[lane] & 0xFFFF;
+  if (ranks == 0 || ranks >> cta.cluster->size) {
+    fault(w, op, Fault::Kind::illegal_instruction, "a multicast to the CTAs of mask " + hex(ranks) + " in a cluster of " + std::to_string(cta.cluster->size));
+  }
+  for (uint32_t m = ranks; m; m &= m - 1) {
+    Cta& target = *cta.cluster->ctas[std::countr_zero(m)];
+    require_alive(w, op, target);
+    issue(target);
+  }
+}
+
+// The load is on its way to the target; what one multicast writes elsewhere is on its way for as long, or as chance wills.
+void send_load(Warp& w, const Op* op, Cta& target, Event& event) {
+  Cta& cta = *w.cta;
+  const bool first = event.target == nullptr;
+  event.target = &target;
+  if (!find_mbarrier(target, event.address)) {
+    fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(target, event.address) + of_cta(cta, target));
+  }
+  if (cta.observer) event.token = cta.observer->copy_in_issued(w, event);
+  if (first || cta.random) event.time = engine_time(cta, w.time, event.bytes, kLoadLatency);
+  trace(event, FA4SIM_EVENT_BOX_LOAD, w.time);
+  schedule_within(cta, event, w.time, Event::Kind::load_fetch);
+  send(cta, event);
 }
 
 [[noreturn]] void copy_fault(const Event& event, const CopyError& error) {
@@ -146,22 +181,17 @@ void schedule_within(Cta& cta, Event event, uint64_t from, Event::Kind kind) {
 }
 
 const Op* box_load(Warp& w, const Op* op, Mask mask) {
-  Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
     Event event;
+    TensorMap map;
     event.kind = Event::Kind::box_load;
-    prepare_box(w, op, lane, event);
-    event.address = uint32_t(own_shared(value(w.rows + op->c, lane, op->mode & 2)));
-    if (!find_mbarrier(cta, event.address)) {
-      fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(cta, event.address));
-    }
-    set_box_valid(cta, cta.maps[event.slot], event.shared, false);
-    if (cta.observer) event.token = cta.observer->copy_in_issued(w, event);
-    event.time = engine_time(cta, w.time, event.bytes, kLoadLatency);
-    trace(event, FA4SIM_EVENT_BOX_LOAD, w.time);
-    schedule_within(cta, event, w.time, Event::Kind::load_fetch);
-    schedule(cta, event);
+    prepare_box(w, op, lane, event, &map);
+    each_target(w, op, lane, event, [&](Cta& target) {
+      place_box(w, op, map, target, event);
+      set_box_valid(target, map, event.shared, false);
+      send_load(w, op, target, event);
+    });
     ++w.counters.box_loads;
     w.counters.box_load_bytes += event.bytes;
   }
@@ -201,7 +231,7 @@ void issue_store(Warp& w, const Op* op, int lane, Event& event) {
   event.time = engine_time(cta, w.time, event.bytes, kStoreReadLatency);
   trace(event, FA4SIM_EVENT_BOX_STORE, w.time);
   schedule_within(cta, event, w.time, Event::Kind::store_fetch);
-  schedule(cta, event);
+  send(cta, event);
   ++w.counters.box_stores;
   w.counters.box_store_bytes += event.bytes;
 }
@@ -210,7 +240,10 @@ const Op* box_store(Warp& w, const Op* op, Mask mask) {
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
     Event event;
-    prepare_box(w, op, lane, event);
+    TensorMap map;
+    prepare_box(w, op, lane, event, &map);
+    event.shared = own_shared(*w.cta, value(w.rows + op->a, lane, op->mode & 1));
+    place_box(w, op, map, *w.cta, event);
     issue_store(w, op, lane, event);
   }
   return op + 1;
@@ -226,7 +259,7 @@ const Op* bulk_store(Warp& w, const Op* op, Mask mask) {
     event.cta = &cta;
     event.warp = uint16_t(w.index);
     event.lane = uint16_t(lane);
-    const uint64_t shared = own_shared(value(w.rows + op->a, lane, op->mode & 1));
+    const uint32_t shared = own_shared(cta, value(w.rows + op->a, lane, op->mode & 1));
     const uint64_t global = value(w.rows + op->b, lane, true);
     event.bytes = event.extent = w.rows[w.code->aux[op->aux]].lane[lane];
     const std::string outside = outside_shared(cta, shared, event.bytes);
@@ -239,7 +272,7 @@ const Op* bulk_store(Warp& w, const Op* op, Mask mask) {
     }
     const auto combining = combining_of(op);
     const uint32_t size = combining ? ptx::size_in_bytes(combining->type) : 1;
-    event.shared = uint32_t(shared);
+    event.shared = shared;
     event.global = global;
     event.slot = map_slot(cta);
     TensorMap map{};
@@ -268,28 +301,17 @@ const Op* bulk_load(Warp& w, const Op* op, Mask mask) {
     event.warp = uint16_t(w.index);
     event.lane = uint16_t(lane);
     event.op = op;
-    event.shared = uint32_t(own_shared(value(w.rows + op->a, lane, op->mode & 1)));
     event.global = value(w.rows + op->b, lane, true);
-    event.address = uint32_t(own_shared(value(w.rows + op->c, lane, op->mode & 2)));
     event.bytes = event.extent = w.rows[w.code->aux[op->aux]].lane[lane];
-    const std::string outside = outside_shared(cta, event.shared, event.bytes);
-    if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, outside);
-    if (event.shared % 16 || event.global % 16 || event.bytes % 16 || event.bytes == 0) {
-      fault(w, op, Fault::Kind::misaligned_address, "a bulk copy's addresses and size are multiples of 16 bytes");
-    }
-    if (const MBarrier* barrier = mbarrier_in(cta, event.shared, event.bytes)) {
-      fault(w, op, Fault::Kind::poison, "the copy covers the live barrier " + barrier_name(cta, barrier->address));
-    }
-    if (!cta.launch->memory->at(event.global, event.bytes)) {
-      fault(w, op, Fault::Kind::illegal_address, "the bulk copy reads " + hex(event.global) + ": " + cta.launch->memory->describe(event.global));
-    }
-    if (!find_mbarrier(cta, event.address)) fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(cta, event.address));
-    set_shared_valid(cta, event.shared, event.bytes, false);
-    if (cta.observer) event.token = cta.observer->copy_in_issued(w, event);
-    event.time = engine_time(cta, w.time, event.bytes, kLoadLatency);
-    trace(event, FA4SIM_EVENT_BOX_LOAD, w.time);
-    schedule_within(cta, event, w.time, Event::Kind::load_fetch);
-    schedule(cta, event);
+    each_target(w, op, lane, event, [&](Cta& target) {
+      require_run(w, op, target, event);
+      if (event.global % 16) fault(w, op, Fault::Kind::misaligned_address, kBulkAlignment);
+      if (!cta.launch->memory->at(event.global, event.bytes)) {
+        fault(w, op, Fault::Kind::illegal_address, "the bulk copy reads " + hex(event.global) + ": " + cta.launch->memory->describe(event.global));
+      }
+      set_shared_valid(target, event.shared, event.bytes, false);
+      send_load(w, op, target, event);
+    });
   }
   return op + 1;
 }
@@ -344,6 +366,26 @@ void wake_bulk_waiters(const Event& event) {
 
 }  // namespace
 
+uint64_t engine_time(Cta& cta, uint64_t now, uint32_t bytes, uint64_t latency) {
+  constexpr uint64_t kBytesPerCycle = 128;
+  cta.tma_free = std::max(cta.tma_free, now) + bytes / kBytesPerCycle;
+  return (cta.random ? now : cta.tma_free) + delay(cta, latency);
+}
+
+void send(Cta& cta, const Event& event) {
+  ++cta.in_flight;
+  cta.scheduler->schedule(event);
+}
+
+void require_run(const Warp& w, const Op* op, const Cta& owner, const Event& event) {
+  const std::string outside = outside_shared(owner, event.shared, event.bytes);
+  if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, outside);
+  if (event.shared % 16 || event.bytes % 16 || event.bytes == 0) fault(w, op, Fault::Kind::misaligned_address, kBulkAlignment);
+  if (const MBarrier* barrier = mbarrier_in(owner, event.shared, event.bytes)) {
+    fault(w, op, Fault::Kind::poison, "the copy covers the live barrier " + barrier_name(owner, barrier->address) + of_cta(*w.cta, owner));
+  }
+}
+
 bool bulk_groups_passed(const Warp& w, const Fragment& f) {
   if (w.bulk.empty()) return true;
   for (Mask m = f.mask; m; m &= m - 1) {
@@ -359,43 +401,41 @@ bool bulk_groups_passed(const Warp& w, const Fragment& f) {
 
 // Until a load completes nobody may look at its destination, so that it may be written as soon as the source is read.
 void fetch_load(const Event& event) {
-  Cta& cta = *event.cta;
+  Cta &cta = *event.cta, &target = *event.target;
   const AsyncView view(cta);
   if (event.op->run == bulk_load) {
     const std::byte* source = cta.launch->memory->at(event.global, event.bytes);
     if (!source) fault(cta, event.warp, event.op, Fault::Kind::illegal_address, "the bulk copy's source was freed");
-    std::memcpy(cta.shared.data() + event.shared, source, event.bytes);
+    std::memcpy(target.shared.data() + event.shared, source, event.bytes);
     return;
   }
   const TensorMap& map = cta.maps[event.slot];
-  const CopyError error = load_box(map, *cta.launch->memory, {event.coordinates, map.rank}, cta.shared, event.shared);
+  const CopyError error = load_box(map, *cta.launch->memory, {event.coordinates, map.rank}, target.shared, event.shared);
   if (!error.text.empty()) copy_fault(event, error);
 }
 
-void land_box_load(const Event& event) {
-  Cta& cta = *event.cta;
-  const TensorMap& map = cta.maps[event.slot];
-  if (!cta.random) fetch_load(event);
-  set_box_valid(cta, map, event.shared, true);
-  cta.free_maps.push_back(event.slot);
-  MBarrier* barrier = find_mbarrier(cta, event.address);
+void complete_copy(const Event& event) {
+  Cta &cta = *event.cta, &target = *event.target;
+  MBarrier* barrier = find_mbarrier(target, event.address);
   if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the copy lands but its mbarrier is gone");
   if (cta.observer) cta.observer->copy_in_landed(event);
-  barrier->signalled_by(event.warp);
-  const std::string tx = complete_tx(cta, *barrier, event.bytes, event.time);
+  signalled(target, *barrier, cta, event.warp);
+  const std::string tx = complete_tx(target, *barrier, event.bytes, event.time);
   if (!tx.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, tx);
 }
 
-void land_bulk_load(const Event& event) {
-  Cta& cta = *event.cta;
+void land_box_load(const Event& event) {
+  Cta &cta = *event.cta, &target = *event.target;
   if (!cta.random) fetch_load(event);
-  set_shared_valid(cta, event.shared, event.bytes, true);
-  MBarrier* barrier = find_mbarrier(cta, event.address);
-  if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the copy lands but its mbarrier is gone");
-  if (cta.observer) cta.observer->copy_in_landed(event);
-  barrier->signalled_by(event.warp);
-  const std::string tx = complete_tx(cta, *barrier, event.bytes, event.time);
-  if (!tx.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, tx);
+  set_box_valid(target, cta.maps[event.slot], event.shared, true);
+  cta.free_maps.push_back(event.slot);
+  complete_copy(event);
+}
+
+void land_bulk_load(const Event& event) {
+  if (!event.cta->random) fetch_load(event);
+  set_shared_valid(*event.target, event.shared, event.bytes, true);
+  complete_copy(event);
 }
 
 namespace {
@@ -448,7 +488,7 @@ void land_box_store_read(const Event& event) {
   done.kind = Event::Kind::box_store_done;
   done.time = event.time + delay(cta, kStoreLatency - kStoreReadLatency);
   schedule_within(cta, done, event.time, Event::Kind::store_write);
-  schedule(cta, done);
+  send(cta, done);
   wake_bulk_waiters(event);
 }
 
@@ -501,10 +541,13 @@ void build_cp(Builder& b, Modifiers& m) {
     return std::find(parts.begin(), parts.end(), name) - parts.begin();
   };
   const bool store = at("global") < std::min(at("shared::cta"), at("shared::cluster"));
+  const bool between = at("shared::cluster") < at("shared::cta") && at("shared::cta") < std::ptrdiff_t(parts.size());
+  if (between && !tensor) return build_shared_copy(b, m, reduce);
   m.take("global");
-  m.take("shared::cta");
-  if (m.take("shared::cluster") && store) b.refuse("a store reads .shared::cta");
-  if (m.take("multicast::cluster")) b.refuse("clusters are not supported");
+  const bool to_own = m.take("shared::cta");
+  if (m.take("shared::cluster") && (store || to_own)) b.refuse(store ? "a store reads .shared::cta" : "a box is loaded from .global");
+  const bool multicast = m.take("multicast::cluster");
+  if (multicast && (store || to_own)) b.refuse("a multicast is a load into .shared::cluster");
   const bool hint = m.take("L2::cache_hint");
   if (store) {
     if (!m.take("bulk_group")) b.refuse("a bulk store completes by .bulk_group");
@@ -547,15 +590,14 @@ void build_cp(Builder& b, Modifiers& m) {
     for (Virtual c : coordinates) b.aux_use(c);
     return;
   }
-  if (reduce) b.refuse("a reduction between shared memories is not supported");
-  if (at("shared::cluster") < at("shared::cta") && at("shared::cta") < std::ptrdiff_t(parts.size())) b.refuse("a copy between shared memories is not supported");
+  if (reduce) b.refuse("a reduction goes to .global, or from .shared::cta to .shared::cluster");
   if (!m.take("mbarrier::complete_tx::bytes")) b.refuse("a bulk load completes by .mbarrier::complete_tx::bytes");
   if (tensor) m.take("cta_group::1");  // the signalled barrier is in the CTA of the destination, as without it
   const Virtual shared = b.address_value(b.operand(0));
   const Virtual source = b.address_value(b.operand(1));
   const size_t barrier_at = tensor ? 2 : 3;
   const Virtual barrier = b.address_value(b.operand(barrier_at));
-  if (b.operand_count() > barrier_at + 1 + hint) b.refuse("an operand more than the modifiers ask for");
+  if (b.operand_count() > barrier_at + 1 + multicast + hint) b.refuse("an operand more than the modifiers ask for");
   if (b.rows(source) != 2) b.refuse("the source's address has 64 bits");
   std::vector<Virtual> values;
   if (tensor) {
@@ -565,7 +607,10 @@ void build_cp(Builder& b, Modifiers& m) {
   } else {
     values.push_back(b.source(b.operand(2), Type::u32));
   }
+  if (multicast) values.push_back(b.source(b.operand(barrier_at + 1), Type::b16));
   Op& op = b.emit(tensor ? box_load : bulk_load);
+  op.space = to_own ? AddressSpace::shared : AddressSpace::shared_cluster;
+  op.size = multicast;
   op.count = rank;
   op.mode = uint8_t((b.rows(shared) == 2 ? 1 : 0) | (b.rows(barrier) == 2 ? 2 : 0));
   op.cycles = 50;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The TMA engine's side of cp.async.bulk: what happens when a copy lands.
+// The TMA engine's side of cp.async.bulk: what happens when a copy is issued and when it lands.
 #pragma once
 
 #include "machine.h"
@@ -17,5 +17,16 @@ void write_store(const Event& event);
 
 // True when the lane's bulk groups are as far as a wait_group asks for.
 bool bulk_groups_passed(const Warp& warp, const Fragment& fragment);
+
+// ---- for copies of all kinds ----
+
+constexpr const char* kBulkAlignment = "a bulk copy's addresses and size are multiples of 16 bytes";
+// When what the TMA engine begins now is done.
+uint64_t engine_time(Cta& cta, uint64_t now, uint32_t bytes, uint64_t latency);
+void send(Cta& cta, const Event& event);  // the event is in flight
+// Faults unless event.bytes at event.shared are the owner's to be written by a bulk copy.
+void require_run(const Warp& warp, const Op* op, const Cta& owner, const Event& event);
+// The bytes are there: tells the observer and the target's mbarrier.
+void complete_copy(const Event& event);
 
 }  // namespace fa4::sim

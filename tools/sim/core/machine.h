@@ -27,6 +27,8 @@ constexpr uint64_t kLocalWindow = 0x6100'0000'0000;
 constexpr uint64_t kParamWindow = 0x6200'0000'0000;
 constexpr uint64_t kWindowBytes = 0x100'0000'0000;
 constexpr uint32_t kRegisterFile = 65536;            // 32-bit registers of an SM
+constexpr uint32_t kRankShift = 24;                  // a shared address is the CTA's rank in its cluster << 24, plus an offset
+constexpr uint32_t kMaxClusterSize = 16;             // CTAs; more than 8 only where a kernel allows it
 
 struct Cta;
 
@@ -36,6 +38,7 @@ struct Fragment {
     ready,
     mbarrier,    // a failed try_wait: until the phase completes
     cta_barrier, // bar.sync: until enough threads came
+    cluster_barrier,  // barrier.cluster.wait: until all threads of the cluster have arrived
     bulk_group,  // cp.async.bulk.wait_group
     warp_sync,   // *.sync: until all lanes of the member mask came
     registers,   // setmaxnreg.inc: until the pool has enough
@@ -73,6 +76,7 @@ struct BulkGroups {
 // (visibility.h). Only under adversarial timing.
 struct HeldStore {
   std::byte* at;        // in Cta::shared or in global memory
+  Cta* owner;           // whose shared memory it is in; null: global memory
   uint64_t due;         // when it becomes visible at the latest
   uint8_t lane, bytes;
   std::byte data[32];
@@ -115,6 +119,8 @@ struct Warp {
   std::vector<std::byte> local;          // [lane][local_bytes]
   std::vector<BulkGroups> bulk;          // [lane], made on first use
   uint64_t last_mma_done[kLanes] = {};   // when the lane's newest MMA completes: what its commits wait for
+  Mask cluster_arrived = 0;              // lanes whose barrier.cluster.arrive counts in the phase under way
+  Mask cluster_unwaited = 0;             // lanes that have arrived and have not waited since
   uint32_t registers = 0;                // a thread, as setmaxnreg left it
   uint32_t setmaxnreg_count = 0;
   std::vector<uint32_t> tmem_pending_stores;  // (column << 16 | count) since the last wait::st
@@ -145,12 +151,14 @@ struct MBarrier {
   bool live = false;
   // For reports. Masks of warps: whose arrivals, commits or copies it has counted, ever and in this phase.
   uint32_t signallers = 0, signallers_now = 0;
+  uint32_t signaller_ctas = 0;  // mask of the other CTAs of the cluster, by rank, that ever signalled it
   uint32_t seen[32] = {};  // [warp]: phases that it has seen complete
 
   void signalled_by(uint32_t warp) {
     signallers |= 1u << warp;
     signallers_now |= 1u << warp;
   }
+  void signalled_by_cta(uint32_t rank) { signaller_ctas |= 1u << rank; }
 };
 
 struct CtaBarrier {
@@ -161,6 +169,17 @@ struct CtaBarrier {
   uint32_t held = 0, lanes = 0;  // bar.red: threads whose predicate holds, threads that gave one
 };
 
+// CTAs that are resident together and reach each other's shared memory. A CTA that is launched without one is a cluster
+// of its own.
+struct Cluster {
+  uint32_t size = 1;
+  uint32_t extent[3] = {1, 1, 1};        // %cluster_nctaid
+  uint32_t id[3] = {}, count[3] = {};    // %clusterid, %nclusterid
+  Cta* ctas[kMaxClusterSize] = {};       // by rank
+  // barrier.cluster: threads that have not exited, and those of them that have arrived in the phase under way.
+  uint32_t live = 0, arrived = 0;
+};
+
 struct TmemAllocation {
   uint32_t column, columns;
 };
@@ -169,21 +188,25 @@ struct TmemAllocation {
 struct Event {
   enum class Kind : uint8_t {
     mma, commit, box_load, bulk_load, box_store_read, box_store_done, wgmma, thread_copy, thread_copy_arrival,
+    shared_copy,   // from the CTA's shared memory to the target's
+    remote_store,  // st.async, red.async
     // Under adversarial timing, what an agent does somewhere within its life: an MMA reads A or B, a load its source, a store
     // its source, and writes its destination.
-    mma_read_a, mma_read_b, wgmma_read, load_fetch, store_fetch, store_write
+    mma_read_a, mma_read_b, wgmma_read, load_fetch, store_fetch, store_write, copy_fetch
   };
   uint64_t time = 0, sequence = 0;
   Kind kind = Kind::mma;
-  Cta* cta = nullptr;
+  Cta* cta = nullptr;        // that issued it
+  Cta* target = nullptr;     // whose shared memory it writes, or on whose mbarrier it completes
   uint16_t warp = 0, lane = 0;
-  uint32_t address = 0;      // commit, loads: mbarrier. stores: shared source
-  uint32_t shared = 0;       // loads: destination
+  uint32_t address = 0;      // commit, loads, shared_copy, remote_store: the target's mbarrier
+  uint32_t shared = 0;       // loads, shared_copy, remote_store: destination. stores: source
+  uint32_t source = 0;       // shared_copy: where it reads the CTA's memory
   uint32_t bytes = 0;        // that are copied
   uint32_t extent = 0;       // of shared memory from its first to its last byte
   uint64_t global = 0;       // bulk copies: global address
   uint64_t group = 0;        // stores: bulk group of the lane; thread_copy_arrival: the warp's cp.async before it
-  int32_t coordinates[5] = {};
+  int32_t coordinates[5] = {};  // of a box; the words that a remote_store brings
   uint32_t slot = 0;         // mma: index into Cta::mmas; boxes: into Cta::maps; wgmma: into Cta::wgmmas; thread_copy: into Cta::copies
   uint32_t token = 0;        // the observer's
   const Op* op = nullptr;
@@ -246,6 +269,8 @@ struct LaunchState {
   std::vector<fa4sim_event>* trace = nullptr;
   const class NameTable* names = nullptr;
   uint32_t sm_count = 1;
+  uint32_t cluster[3] = {1, 1, 1};  // CTAs
+  bool explicit_cluster = false;    // the launch or the entry says so
   uint32_t dynamic_shared = 0;  // address of the first dynamic byte
   uint64_t adversarial_seed = 0;
   Model model = Model::isa;
@@ -269,6 +294,8 @@ struct Cta {
   uint64_t id = 0;                  // linear in the grid
   uint32_t ctaid[3] = {};
   uint32_t smid = 0;
+  Cluster* cluster = nullptr;
+  uint32_t rank = 0, ctaid_in_cluster[3] = {};  // %cluster_ctarank, %cluster_ctaid
   uint32_t threads = 0;
   uint32_t shared_end = 0;          // first byte beyond static + dynamic shared memory
   uint32_t dynamic_shared = 0;      // address of the first dynamic byte
@@ -288,7 +315,7 @@ struct Cta {
   std::vector<MmaWork> mmas;
   std::vector<std::unique_ptr<MmaOperands>> mma_operands;  // [slot], under adversarial timing: read before it completes
   std::vector<std::vector<std::byte>> store_images;        // [slot of maps], likewise: what a bulk store has read
-  std::vector<UnfencedBytes> unfenced;                     // likewise, oldest first
+  std::vector<UnfencedBytes> unfenced;                     // likewise, in its memory or of its global stores, oldest first
   std::vector<TensorMap> maps;
   std::vector<uint32_t> free_mmas, free_maps;
   std::vector<WgmmaWork> wgmmas;
@@ -305,7 +332,8 @@ struct Cta {
   uint32_t live_warps = 0;
   std::vector<uint64_t> executed;            // [op]: thread instructions
   bool traced = false;
-  bool over = false;                         // all lanes have exited
+  bool over = false;                         // all lanes have exited ...
+  uint64_t end = 0;                          // ... at this time; its memory is gone
   Observer* observer = nullptr;              // null: nobody watches
   uint64_t random = 0;                       // state of the adversarial choices; 0: nominal timing
 

@@ -62,6 +62,11 @@ std::string complete_tx(Cta& cta, MBarrier& barrier, int64_t bytes, uint64_t tim
   return {};
 }
 
+void signalled(Cta& owner, MBarrier& barrier, const Cta& by, uint32_t warp) {
+  if (&owner == &by) barrier.signalled_by(warp);
+  else barrier.signalled_by_cta(by.rank);
+}
+
 std::string arrive(Cta& cta, MBarrier& barrier, uint32_t count, uint64_t time) {
   if (count > uint32_t(barrier.pending)) {
     return std::to_string(count) + " arrivals on " + barrier_name(cta, barrier.address) + " in phase " +
@@ -75,19 +80,26 @@ std::string arrive(Cta& cta, MBarrier& barrier, uint32_t count, uint64_t time) {
 
 namespace {
 
-uint64_t address_of(const Warp& w, const Op* op, int lane) {
+// Op::space says whether the barrier may be another CTA's.
+SharedPlace place_of(const Warp& w, const Op* op, int lane) {
   const Row* a = w.rows + op->a;
   const uint64_t base = op->mode & 1 ? uint64_t(a[0].lane[lane]) | uint64_t(a[1].lane[lane]) << 32 : a[0].lane[lane];
-  return own_shared(base + uint64_t(op->imm));
+  const uint64_t address = base + uint64_t(op->imm);
+  if (op->space == AddressSpace::shared_cluster) return require_place(w, op, op->mode & 1 ? address : uint32_t(address));
+  return {w.cta, own_shared(*w.cta, address)};
 }
 
-MBarrier& require(Warp& w, const Op* op, int lane) {
-  const uint64_t address = address_of(w, op, lane);
-  MBarrier* barrier = find_mbarrier(*w.cta, address);
+struct FoundBarrier {
+  Cta& owner;
+  MBarrier& barrier;
+};
+FoundBarrier require(Warp& w, const Op* op, int lane) {
+  const SharedPlace place = place_of(w, op, lane);
+  MBarrier* barrier = find_mbarrier(*place.cta, place.address);
   if (!barrier) {
-    fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(*w.cta, uint32_t(address)));
+    fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(*place.cta, place.address) + of_cta(*w.cta, *place.cta));
   }
-  return *barrier;
+  return {*place.cta, *barrier};
 }
 
 void check(Warp& w, const Op* op, const std::string& error) {
@@ -98,10 +110,10 @@ void check(Warp& w, const Op* op, const std::string& error) {
 template <class F>
 void each_address(const Warp& w, const Op* op, Mask mask, F f) {
   while (mask) {
-    const uint64_t address = address_of(w, op, first_lane(mask));
+    const SharedPlace place = place_of(w, op, first_lane(mask));
     Mask same = 0;
-    for (Mask m = mask; m; m &= m - 1) same |= Mask(address_of(w, op, first_lane(m)) == address) << first_lane(m);
-    f(same, uint32_t(address));
+    for (Mask m = mask; m; m &= m - 1) same |= Mask(place_of(w, op, first_lane(m)) == place) << first_lane(m);
+    f(same, place.address);
     mask &= ~same;
   }
 }
@@ -110,31 +122,31 @@ const Op* init(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
-    const uint64_t address = address_of(w, op, lane);
+    const uint32_t address = place_of(w, op, lane).address;
     const uint32_t count = w.rows[op->b].lane[lane];
     if (address % 8 != 0) fault(w, op, Fault::Kind::misaligned_address, "an mbarrier is 8-byte aligned");
     check(w, op, outside_shared(cta, address, 8));
     if (count == 0 || count > kMaxCount) {
       fault(w, op, Fault::Kind::illegal_instruction, "mbarrier.init with a count of " + std::to_string(count) + "; 1 to 2^20 - 1 are possible");
     }
-    if (mbarrier_in(cta, uint32_t(address), 8)) {
-      fault(w, op, Fault::Kind::poison, "mbarrier.init of " + barrier_name(cta, uint32_t(address)) + ", which is live");
+    if (mbarrier_in(cta, address, 8)) {
+      fault(w, op, Fault::Kind::poison, "mbarrier.init of " + barrier_name(cta, address) + ", which is live");
     }
     uint16_t& index = cta.mbarrier_at[address / 8];
     if (!index) {
       cta.mbarriers.emplace_back();
       index = uint16_t(cta.mbarriers.size());
     }
-    cta.mbarriers[index - 1] = {uint32_t(address), 0, int32_t(count), int32_t(count), 0, true};
-    set_shared_valid(cta, uint32_t(address), 8, false);
-    if (cta.observer) cta.observer->mbarrier_initialised(w, op, lane, uint32_t(address));
+    cta.mbarriers[index - 1] = {address, 0, int32_t(count), int32_t(count), 0, true};
+    set_shared_valid(cta, address, 8, false);
+    if (cta.observer) cta.observer->mbarrier_initialised(w, op, lane, address);
   }
   return op + 1;
 }
 
 const Op* inval(Warp& w, const Op* op, Mask mask) {
   for (; mask; mask &= mask - 1) {
-    MBarrier& barrier = require(w, op, first_lane(mask));
+    MBarrier& barrier = require(w, op, first_lane(mask)).barrier;
     barrier.live = false;
     if (w.cta->observer) w.cta->observer->mbarrier_invalidated(w, op, first_lane(mask), barrier.address);
   }
@@ -145,11 +157,11 @@ const Op* inval(Warp& w, const Op* op, Mask mask) {
 uint64_t state_of(const MBarrier& b) { return uint64_t(uint32_t(b.pending)) << 32 | b.phase; }
 
 // Of the lanes that are still to arrive, those whose arrivals count in the barrier's present phase; the first in any case.
-Mask same_phase(const Warp& w, const Op* op, Mask mask, const MBarrier& barrier) {
+Mask same_phase(const Warp& w, const Op* op, Mask mask, const Cta& owner, const MBarrier& barrier) {
   Mask lanes = 0;
   for (int64_t pending = barrier.pending; mask && (pending > 0 || !lanes); mask &= mask - 1) {
     const int lane = first_lane(mask);
-    if (address_of(w, op, lane) != barrier.address) continue;
+    if (const SharedPlace place = place_of(w, op, lane); place.cta != &owner || place.address != barrier.address) continue;
     lanes |= 1u << lane;
     pending -= op->size & 1 ? 1 : w.rows[op->b].lane[lane];
   }
@@ -159,31 +171,31 @@ Mask same_phase(const Warp& w, const Op* op, Mask mask, const MBarrier& barrier)
 // size bit 0: register b holds bytes to expect, and it is 1 arrival; else the number of arrivals. Bit 1: arrive_drop. Bit 2:
 // .noComplete.
 const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
-  Cta& cta = *w.cta;
+  Observer* const observer = w.cta->observer;
   if (op->order & kRelease) publish(w, mask);
   Mask told = 0;  // lanes whose arrival the observer knows of: each in the phase in which it counts
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    MBarrier& barrier = require(w, op, lane);
-    if (cta.observer && !(told >> lane & 1)) {
-      const Mask lanes = same_phase(w, op, m, barrier);
-      cta.observer->mbarrier_arriving(w, op, lanes, barrier.address);
+    const auto [owner, barrier] = require(w, op, lane);
+    if (observer && !(told >> lane & 1)) {
+      const Mask lanes = same_phase(w, op, m, owner, barrier);
+      observer->mbarrier_arriving(w, op, lanes, owner, barrier.address);
       told |= lanes;
     }
     const uint64_t state = state_of(barrier);
     const uint32_t operand = w.rows[op->b].lane[lane];
-    if (op->size & 1) check(w, op, expect_tx(cta, barrier, operand));
+    if (op->size & 1) check(w, op, expect_tx(owner, barrier, operand));
     const uint32_t count = op->size & 1 ? 1 : operand;
     if (count == 0) fault(w, op, Fault::Kind::illegal_instruction, "an arrival with a count of 0");
     if (op->size & 2) {
       if (barrier.expected < int32_t(count)) fault(w, op, Fault::Kind::poison, "arrive_drop takes away more arrivals than are expected");
       barrier.expected -= int32_t(count);
     }
-    barrier.signalled_by(w.index);
+    signalled(owner, barrier, *w.cta, w.index);
     const uint32_t phase = barrier.phase;
-    check(w, op, arrive(cta, barrier, count, w.time));
+    check(w, op, arrive(owner, barrier, count, w.time));
     if ((op->size & 4) && barrier.phase != phase) {
-      fault(w, op, Fault::Kind::poison, "an arrival with .noComplete completes a phase of " + barrier_name(cta, barrier.address));
+      fault(w, op, Fault::Kind::poison, "an arrival with .noComplete completes a phase of " + barrier_name(owner, barrier.address));
     }
     if (op->count) {
       w.rows[op->d].lane[lane] = uint32_t(state);
@@ -197,9 +209,9 @@ const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
 const Op* expect_lanes(Warp& w, const Op* op, Mask mask) {
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
-    MBarrier& barrier = require(w, op, lane);
+    const auto [owner, barrier] = require(w, op, lane);
     const uint32_t bytes = w.rows[op->b].lane[lane];
-    check(w, op, op->size == 0 ? expect_tx(*w.cta, barrier, bytes) : complete_tx(*w.cta, barrier, bytes, w.time));
+    check(w, op, op->size == 0 ? expect_tx(owner, barrier, bytes) : complete_tx(owner, barrier, bytes, w.time));
   }
   return op + 1;
 }
@@ -210,7 +222,7 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
   uint32_t address = 0, value = 0;
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    const MBarrier& barrier = require(w, op, lane);
+    const MBarrier& barrier = require(w, op, lane).barrier;
     address = barrier.address;
     value = w.rows[op->b].lane[lane];
     const bool done = op->mode & 2 ? phase_passed(barrier, value) : barrier.phase != value;
@@ -266,7 +278,7 @@ const Op* pending_count(Warp& w, const Op* op, Mask mask) {
 const Op* fence(Warp& w, const Op* op, Mask mask) {
   const auto kind = FenceKind(op->mode);
   if (kind == FenceKind::memory && (op->order & kRelease)) publish(w, mask);
-  const bool to_async = kind == FenceKind::proxy_async || kind == FenceKind::proxy_async_shared || kind == FenceKind::proxy_async_global;
+  const bool to_async = kind == FenceKind::proxy_async || kind == FenceKind::proxy_async_shared || kind == FenceKind::proxy_async_cluster || kind == FenceKind::proxy_async_global;
   if (to_async && w.cta->random) publish_to_async(w, mask, kind);
   if (w.cta->observer) w.cta->observer->fence(w, op, mask, kind);
   return op + 1;
@@ -279,16 +291,16 @@ void build_mbarrier(Builder& b, Modifiers& m) {
   const bool and_expect = (verb == "arrive" || verb == "arrive_drop") && m.take("expect_tx");
   const bool parity = m.take("parity");
   const auto semantics = m.take_any({"release", "acquire", "relaxed"});
-  m.take_any({"cta", "cluster"});
+  const auto scope = m.take_any({"cta", "cluster"});
   const bool no_complete = (verb == "arrive" || verb == "arrive_drop") && m.take("noComplete");
   const auto space = m.take_any({"shared", "shared::cta", "shared::cluster"});
   if (m.type() != Type::b64) b.refuse("an mbarrier instruction has type .b64");
   const auto finish = [&](const Operand& at) {
-    const bool wide = b.address(at, AddressSpace::shared);
+    const bool wide = b.address(at, space == "shared::cluster" ? AddressSpace::shared_cluster : AddressSpace::shared);
     b.newest().mode |= wide;
     if (wide && !space.empty() && at.reg >= 0) b.refuse("a shared address has 32 bits");
     b.newest().cycles = 4;
-    if (verb != "init" && verb != "inval") b.newest().order = semantics == "relaxed" ? kStrong : kStrong | kAcquire | kRelease;
+    if (verb != "init" && verb != "inval") b.newest().order = uint8_t((semantics == "relaxed" ? kStrong : kStrong | kAcquire | kRelease) | (scope == "cta" ? 0 : kBeyondCtaInCluster) | (scope.empty() ? kScopeUnnamed : 0));
   };
   if (verb == "pending_count") {
     const Virtual x = b.source(b.operand(1), Type::b64), d = b.destination(b.operand(0), 1);
@@ -297,6 +309,7 @@ void build_mbarrier(Builder& b, Modifiers& m) {
     b.def(Field::d, d);
     return;
   }
+  if ((verb == "init" || verb == "inval") && space == "shared::cluster") b.refuse("an mbarrier is initialised and ended by its own CTA: .shared::cta");
   if (verb == "init") {
     const Virtual count = b.source(b.operand(1), Type::u32);
     b.emit(init);
@@ -322,6 +335,7 @@ void build_mbarrier(Builder& b, Modifiers& m) {
     const size_t at = has_destination ? 1 : 0;
     const bool wants_state = has_destination && b.operand(0).kind != Operand::Kind::sink;
     if (wants_state && space == "shared::cluster") b.refuse("an arrive on .shared::cluster returns no state: its destination is _");
+    if (space == "shared::cluster" && no_complete) b.refuse("an arrive with .noComplete is one of the own CTA: .shared::cta");
     if (and_expect && b.operand_count() < at + 2) b.refuse("arrive.expect_tx needs the number of bytes");
     const Virtual count = b.operand_count() > at + 1 ? b.source(b.operand(at + 1), Type::u32) : b.constant(1, 1);
     const Virtual state = wants_state ? b.destination(b.operand(0), 2) : b.scratch(2);
@@ -350,7 +364,8 @@ void build_fence(Builder& b, Modifiers& m) {
     m.take_prefix("sync_restrict::");
     const auto space = m.take_any({"global", "shared::cta", "shared::cluster"});
     m.take_any({"cta", "cluster", "gpu", "sys"});
-    const FenceKind kind = space.empty() ? FenceKind::proxy_async : space == "global" ? FenceKind::proxy_async_global : FenceKind::proxy_async_shared;
+    const FenceKind kind = space.empty() ? FenceKind::proxy_async : space == "global" ? FenceKind::proxy_async_global :
+                           space == "shared::cluster" ? FenceKind::proxy_async_cluster : FenceKind::proxy_async_shared;
     b.emit(proxies == "async" ? fence : nothing).mode = uint8_t(kind);
     return;
   }
@@ -366,7 +381,7 @@ void build_fence(Builder& b, Modifiers& m) {
   Op& op = b.emit(fence);
   op.mode = uint8_t(FenceKind::memory);
   op.order = uint8_t((semantics != "release" ? kAcquire : 0) | (semantics != "acquire" ? kRelease : 0) |
-                     (scope == "gpu" || scope == "sys" ? kBeyondCta : 0));
+                     (scope == "gpu" || scope == "sys" ? kBeyondCta : 0) | (scope == "cta" ? 0 : kBeyondCtaInCluster));
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <cstring>
 
 #include "builder.h"
+#include "hex.h"
 #include "machine.h"
 #include "reduction.h"
+#include "remote.h"
 #include "shared_memory.h"
 #include "visibility.h"
 #include "warp_wide.h"
@@ -21,21 +23,15 @@ uint64_t lane_value(const Row* row, int lane, uint32_t rows) {
   return rows == 2 ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
 }
 
-std::string hex(uint64_t v) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(v));
-  return text;
-}
-
 }  // namespace
 
 // A store that is held back leaves its bytes as they are for now.
-std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write, bool held) {
+std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write, bool held, Cta** shared_of) {
   Cta& cta = *w.cta;
   AddressSpace space = op->space;
   if (space == AddressSpace::generic) {
     if (address >= kSharedWindow && address < kSharedWindow + kWindowBytes) {
-      space = AddressSpace::shared;
+      space = AddressSpace::shared_cluster;
       address -= kSharedWindow;
     } else if (address >= kLocalWindow && address < kLocalWindow + kWindowBytes) {
       space = AddressSpace::local;
@@ -68,23 +64,31 @@ std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t by
       if (!w.held.empty()) publish_overlapping(w, lane, at, bytes);
       return at;
     }
-    case AddressSpace::shared: {
-      const std::string outside = outside_shared(cta, address, bytes);
-      if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, "lane " + std::to_string(lane) + ": " + outside);
-      const uint32_t at = uint32_t(address);
-      if (const MBarrier* barrier = mbarrier_in(cta, at, bytes)) {
-        fault(w, op, Fault::Kind::poison, "lane " + std::to_string(lane) + (write ? " writes" : " reads") +
-              " the live barrier " + barrier_name(cta, barrier->address) + " as data");
+    case AddressSpace::shared:
+    case AddressSpace::shared_cluster: {
+      const SharedPlace place = require_place(w, op, address);
+      Cta& owner = *place.cta;
+      const uint32_t at = place.address;
+      if (&owner != &cta && space == AddressSpace::shared) {
+        fault(w, op, Fault::Kind::illegal_address, "lane " + std::to_string(lane) + ": address " + hex(address) + " lies in the shared memory" +
+              of_cta(cta, owner) + ", which .shared does not reach: .shared::cluster does");
       }
-      if (cta.observer) cta.observer->shared_access(w, op, lane, at, bytes, write);
-      if (!w.held.empty()) publish_overlapping(w, lane, cta.shared.data() + at, bytes);
+      const std::string outside = outside_shared(owner, at, bytes);
+      if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, "lane " + std::to_string(lane) + ": " + outside);
+      if (const MBarrier* barrier = mbarrier_in(owner, at, bytes)) {
+        fault(w, op, Fault::Kind::poison, "lane " + std::to_string(lane) + (write ? " writes" : " reads") +
+              " the live barrier " + barrier_name(owner, barrier->address) + of_cta(cta, owner) + " as data");
+      }
+      if (cta.observer) cta.observer->shared_access(w, op, lane, owner, at, bytes, write);
+      if (!w.held.empty()) publish_overlapping(w, lane, owner.shared.data() + at, bytes);
       if (write) {
-        if (!held) set_shared_valid(cta, at, bytes, true);
-      } else if (const int64_t bad = first_invalid_shared(cta, at, bytes); bad >= 0) {
-        fault(w, op, Fault::Kind::poison, "lane " + std::to_string(lane) + " reads " + shared_name(cta, uint32_t(bad)) +
+        if (!held) set_shared_valid(owner, at, bytes, true);
+      } else if (const int64_t bad = first_invalid_shared(owner, at, bytes); bad >= 0) {
+        fault(w, op, Fault::Kind::poison, "lane " + std::to_string(lane) + " reads " + shared_name(owner, uint32_t(bad)) + of_cta(cta, owner) +
               ", which nobody has written or a copy in flight will write");
       }
-      return cta.shared.data() + at;
+      if (shared_of) *shared_of = &owner;
+      return owner.shared.data() + at;
     }
     case AddressSpace::local: {
       const uint32_t size = w.code->local_bytes;
@@ -165,7 +169,8 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
     uint64_t address = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
     if (!wide) address = uint32_t(address);
     const bool held = holds && !is_local(address) && holds_back(w, op, bytes);
-    std::byte* const at = locate(w, op, lane, address, bytes, true, held);
+    Cta* owner = nullptr;
+    std::byte* const at = locate(w, op, lane, address, bytes, true, held, &owner);
     std::byte later[sizeof HeldStore::data];
     std::byte* const to = held ? later : at;
     for (uint32_t e = 0; e < op->count; ++e) {
@@ -175,7 +180,7 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
       }
       std::memcpy(to + e * op->size, value, op->size);
     }
-    if (held) hold_back(w, lane, at, later, bytes);
+    if (held) hold_back(w, lane, at, owner, later, bytes);
   }
   return op + 1;
 }
@@ -197,7 +202,7 @@ const Op* atomic(Warp& w, const Op* op, Mask mask) {
     uint64_t old = 0;
     std::memcpy(&old, at, op->size);
     const uint64_t x = lane_value(w.rows + op->b, lane, rows), y = lane_value(w.rows + op->c, lane, rows);
-    const bool shared = op->space == AddressSpace::shared || (op->space == AddressSpace::generic && address >= kSharedWindow && address < kSharedWindow + kWindowBytes);
+    const bool shared = op->space == AddressSpace::shared || op->space == AddressSpace::shared_cluster || (op->space == AddressSpace::generic && address >= kSharedWindow && address < kSharedWindow + kWindowBytes);
     const uint64_t next = reduced(kind, type, !shared, old, x, y);
     changed |= next != old;
     std::memcpy(at, &next, op->size);
@@ -220,13 +225,13 @@ const Op* nothing(Warp&, const Op* op, Mask) { return op + 1; }
 
 // ---- from PTX ------------------------------------------------------------------------------------------------------------
 
-AddressSpace take_space(Builder& b, Modifiers& m) {
+AddressSpace take_space(Modifiers& m) {
   if (m.take("global")) return AddressSpace::global;
   if (m.take("shared") || m.take("shared::cta")) return AddressSpace::shared;
   if (m.take("local")) return AddressSpace::local;
   if (m.take("param")) return AddressSpace::param;
   if (m.take("const")) return AddressSpace::global;
-  if (m.take("shared::cluster")) b.refuse("clusters are not supported");
+  if (m.take("shared::cluster")) return AddressSpace::shared_cluster;
   return AddressSpace::generic;
 }
 
@@ -237,8 +242,10 @@ uint8_t take_semantics(Modifiers& m, bool beyond_cta_by_default) {
   const bool beyond = scope.empty() ? beyond_cta_by_default : scope == "gpu" || scope == "sys";
   return uint8_t((semantics == "acquire" || semantics == "acq_rel" ? kAcquire : 0) |
                  (semantics == "release" || semantics == "acq_rel" ? kRelease : 0) | (semantics.empty() ? 0 : kStrong) |
-                 (beyond ? kBeyondCta : 0));
+                 (beyond ? kBeyondCta : 0) | (beyond || scope == "cluster" ? kBeyondCtaInCluster : 0));
 }
+
+bool is_shared(AddressSpace space) { return space == AddressSpace::shared || space == AddressSpace::shared_cluster; }
 
 // Ordering and caching have no effect on what a load returns here: a thread sees memory in one order. The
 // happens-before checker is where they count. An access that asks for an order at all may take part in a conversation
@@ -246,14 +253,14 @@ uint8_t take_semantics(Modifiers& m, bool beyond_cta_by_default) {
 uint8_t take_ordering(Builder& b, Modifiers& m, AddressSpace space) {
   const bool is_volatile = m.take("volatile");
   uint8_t order = take_semantics(m, false);
-  if (is_volatile) order = kStrong | kBeyondCta;
+  if (is_volatile) order = kStrong | kBeyondCta | kBeyondCtaInCluster;
   const bool ordered = order & kStrong;
   m.take("weak");
   m.take_any({"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc"});
   m.take_prefix("L1::");
   m.take_prefix("L2::");
   m.take("nc");
-  if (ordered && space != AddressSpace::shared && space != AddressSpace::local) b.mark_communicates();
+  if (ordered && !is_shared(space) && space != AddressSpace::local) b.mark_communicates();
   return order;
 }
 
@@ -287,7 +294,7 @@ AddressSpace space_of_parameter(Builder& b, const Operand& at) {
 }
 
 void build_load(Builder& b, Modifiers& m) {
-  AddressSpace space = take_space(b, m);
+  AddressSpace space = take_space(m);
   if (space == AddressSpace::param) space = space_of_parameter(b, b.operand(1));
   const uint8_t order = take_ordering(b, m, space);
   const uint8_t count = take_vector(m);
@@ -328,10 +335,10 @@ void build_load(Builder& b, Modifiers& m) {
 }
 
 void build_store(Builder& b, Modifiers& m) {
-  AddressSpace space = take_space(b, m);
+  if (m.take("async")) return build_remote_store(b, m, false);
+  AddressSpace space = take_space(m);
   if (space == AddressSpace::param) space = space_of_parameter(b, b.operand(0));
   if (space == AddressSpace::param) b.refuse("a kernel's parameters cannot be written");
-  if (m.take("async")) b.refuse("st.async is not supported");
   const uint8_t order = take_ordering(b, m, space);
   const uint8_t count = take_vector(m);
   const Type t = m.type();
@@ -352,8 +359,8 @@ void build_store(Builder& b, Modifiers& m) {
 }
 
 void build_atomic(Builder& b, Modifiers& m, bool returns) {
-  if (m.take("async")) b.refuse("red.async is not supported");
-  const AddressSpace space = take_space(b, m);
+  if (m.take("async")) return build_remote_store(b, m, true);
+  const AddressSpace space = take_space(m);
   const uint8_t order = uint8_t(take_semantics(m, true) | kStrong | kAtomic | (returns ? 0 : kReduction));
   const auto kind = take_reduction(m);
   const auto vector = m.take_any({"v2", "v4", "v8"});
@@ -380,16 +387,16 @@ void build_atomic(Builder& b, Modifiers& m, bool returns) {
   b.use(Field::b, x);
   b.use(Field::c, y);
   b.def(Field::d, d);
-  if (space != AddressSpace::shared) b.mark_communicates();
+  if (!is_shared(space)) b.mark_communicates();
 }
 void build_atom(Builder& b, Modifiers& m) { build_atomic(b, m, true); }
 void build_red(Builder& b, Modifiers& m) { build_atomic(b, m, false); }
 
 void build_cvta(Builder& b, Modifiers& m) {
   const bool to = m.take("to");
-  const AddressSpace space = take_space(b, m);
+  const AddressSpace space = take_space(m);
   if (m.type() != Type::u64 || space == AddressSpace::generic) b.refuse("cvta is cvta{.to}.space.u64");
-  const uint64_t window = space == AddressSpace::shared ? kSharedWindow : space == AddressSpace::local ? kLocalWindow : space == AddressSpace::param ? kParamWindow : 0;
+  const uint64_t window = is_shared(space) ? kSharedWindow : space == AddressSpace::local ? kLocalWindow : space == AddressSpace::param ? kParamWindow : 0;
   const Virtual x = b.source(b.operand(1), Type::u64), d = b.destination(b.operand(0), 2);
   b.emit(add_window).imm = to ? -int64_t(window) : int64_t(window);
   b.use(Field::a, x);
@@ -401,7 +408,7 @@ void build_prefetch(Builder& b, Modifiers& m) {
   if (m.take("tensormap")) {
     m.take_any({"param", "const"});
   } else {
-    take_space(b, m);
+    take_space(m);
     if (m.take_any({"L1", "L2", "L2::evict_last", "L2::evict_normal"}).empty()) b.refuse("a prefetch names its cache");
   }
   b.emit(nothing);
@@ -421,7 +428,8 @@ const Op* is_in_space(Warp& w, const Op* op, Mask mask) {
     const uint64_t address = lane_value(w.rows + op->a, lane, 2);
     const bool shared = window(address, kSharedWindow), local = window(address, kLocalWindow), param = window(address, kParamWindow);
     const auto space = AddressSpace(op->mode);
-    const bool in = space == AddressSpace::shared ? shared : space == AddressSpace::local ? local : space == AddressSpace::param ? param : !shared && !local && !param;
+    const bool own = shared && uint32_t(address) >> kRankShift == w.cta->rank;
+    const bool in = space == AddressSpace::shared ? own : space == AddressSpace::shared_cluster ? shared : space == AddressSpace::local ? local : space == AddressSpace::param ? param : !shared && !local && !param;
     r |= Mask(in) << lane;
   }
   w.predicates[op->pd] = (w.predicates[op->pd] & ~mask) | r;
@@ -429,7 +437,7 @@ const Op* is_in_space(Warp& w, const Op* op, Mask mask) {
 }
 void build_isspacep(Builder& b, Modifiers& m) {
   const bool constant = m.take("const");  // constant memory lies in global memory here, and no address of it is generic
-  const AddressSpace space = constant ? AddressSpace::generic : take_space(b, m);
+  const AddressSpace space = constant ? AddressSpace::generic : take_space(m);
   if (!constant && space == AddressSpace::generic) b.refuse("isspacep names a space");
   const Virtual address = b.source(b.operand(1), Type::u64);
   const uint16_t p = b.predicate_destination(b.operand(0));
@@ -447,7 +455,7 @@ void build_isspacep(Builder& b, Modifiers& m) {
 void build_membar(Builder& b, Modifiers& m) {
   const auto scope = m.take_any({"cta", "gl", "sys"});
   if (scope.empty()) b.refuse("membar is .cta, .gl or .sys");
-  b.emit(fence).order = uint8_t(kAcquire | kRelease | (scope == "cta" ? 0 : kBeyondCta));
+  b.emit(fence).order = uint8_t(kAcquire | kRelease | (scope == "cta" ? 0 : kBeyondCta | kBeyondCtaInCluster));
 }
 
 }  // namespace

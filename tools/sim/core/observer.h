@@ -10,6 +10,7 @@
 
 namespace fa4::sim {
 
+struct Cluster;
 struct Cta;
 struct Warp;
 struct Event;
@@ -18,6 +19,7 @@ struct MatrixDescriptor;
 enum class FenceKind : uint8_t {
   proxy_async,         // all of memory
   proxy_async_shared,  // fence.proxy.async.shared::cta
+  proxy_async_cluster, // fence.proxy.async.shared::cluster
   proxy_async_global,  // fence.proxy.async.global
   mbarrier_init,
   before_thread_sync,
@@ -48,10 +50,11 @@ class Observer {
   virtual ~Observer() = default;
 
   virtual void begin(const Cta& cta) = 0;       // a CTA starts; what follows is about it
-  virtual void ended() = 0;                // all its lanes have exited, and nothing of it is in flight any more
+  virtual void ended(const Cta& cta) = 0;       // all its lanes have exited
 
   // ---- threads; a mask names the lanes that take part ----
-  virtual void shared_access(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes, bool write) = 0;
+  // `owner`: the CTA of the cluster whose shared memory it is.
+  virtual void shared_access(const Warp& w, const Op* op, int lane, const Cta& owner, uint32_t address, uint32_t bytes, bool write) = 0;
   virtual void global_access(const Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write) = 0;
   virtual void tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t columns, bool write) = 0;
   virtual void tmem_waited(const Warp& w, bool stores) = 0;  // wait::st or wait::ld
@@ -63,18 +66,22 @@ class Observer {
   virtual void cta_barrier_arrived(const Warp& w, const Op* op, Mask lanes, uint32_t id) = 0;
   virtual void cta_barrier_passed(const Warp& w, Mask lanes, uint32_t id) = 0;  // for each waiter, when it opens
   virtual void cta_barrier_opened(uint32_t id) = 0;                             // after the last of these
+  virtual void cluster_barrier_arrived(const Warp& w, const Op* op, Mask lanes) = 0;
+  virtual void cluster_barrier_completed(const Cluster& cluster) = 0;  // told to its first CTA's observer
+  virtual void cluster_barrier_passed(const Warp& w, const Op* op, Mask lanes) = 0;
   virtual void fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) = 0;
 
-  // ---- mbarriers, by shared address ----
+  // ---- mbarriers, by shared address; those that others may signal are their owner's ----
   virtual void mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) = 0;
   virtual void mbarrier_invalidated(const Warp& w, const Op* op, int lane, uint32_t address) = 0;
   // Before it counts; lanes whose arrivals count in one phase together.
-  virtual void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, uint32_t address) = 0;
+  virtual void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, const Cta& owner, uint32_t address) = 0;
   virtual void mbarrier_completed(uint32_t address, uint32_t phase) = 0;  // the phase that has just completed
   virtual void mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t address) = 0;  // with success
 
   // ---- asynchronous agents; what an `issued` returns comes back in Event::token ----
-  virtual uint32_t copy_in_issued(const Warp& w, const Event& event) = 0;   // global to shared, completes on a barrier
+  // Into the target's shared memory, from global or the CTA's shared memory or registers, completes on a barrier there.
+  virtual uint32_t copy_in_issued(const Warp& w, const Event& event) = 0;
   virtual void copy_in_landed(const Event& event) = 0;                      // before complete_tx
   virtual void copy_out_issued(const Warp& w, const Event& event) = 0;      // shared to global, in a bulk group
   virtual void copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pending_group, bool read_only) = 0;

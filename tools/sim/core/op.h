@@ -29,7 +29,7 @@ struct Op;
 using Handler = const Op* (*)(Warp& warp, const Op* op, Mask mask);
 
 // What the address of a memory instruction means.
-enum class AddressSpace : uint8_t { generic, global, shared, local, param };
+enum class AddressSpace : uint8_t { generic, global, shared, shared_cluster, local, param };
 
 // How an access to memory takes part in the memory model. An access without kStrong is weak.
 enum MemoryOrder : uint8_t {
@@ -39,6 +39,8 @@ enum MemoryOrder : uint8_t {
   kAtomic = 8,    // reads and writes as one
   kBeyondCta = 16,  // its scope reaches other CTAs: .gpu or .sys
   kReduction = 32,  // red: its read makes nothing known
+  kScopeUnnamed = 128,   // an mbarrier instruction that leaves its scope to the default
+  kBeyondCtaInCluster = 64,  // its scope reaches other CTAs of the cluster: .cluster, .gpu or .sys
 };
 
 struct Op {
@@ -63,10 +65,13 @@ struct FixedRow {
   enum class Kind : uint8_t {
     constant, tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z,
     laneid, warpid, nwarpid, smid, nsmid, dynamic_shared_bytes, total_shared_bytes, lanemask_eq, lanemask_lt,
-    lanemask_le, lanemask_gt, lanemask_ge, zero, one, global_address_low, global_address_high
+    lanemask_le, lanemask_gt, lanemask_ge, zero, global_address_low, global_address_high, shared_address,
+    clusterid_x, clusterid_y, clusterid_z, nclusterid_x, nclusterid_y, nclusterid_z, cluster_ctaid_x, cluster_ctaid_y,
+    cluster_ctaid_z, cluster_nctaid_x, cluster_nctaid_y, cluster_nctaid_z, cluster_ctarank, cluster_nctarank,
+    is_explicit_cluster
   };
   Kind kind;
-  uint32_t value;  // constant: the word; global_address_*: index of the module variable
+  uint32_t value;  // constant: the word; global_address_*: index of the module variable; shared_address: the offset
   uint16_t row;
 };
 
@@ -95,6 +100,9 @@ struct Code {
   uint32_t param_bytes = 0;
   uint32_t launch_registers = 0;          // registers a thread at launch, for setmaxnreg's budget
   uint32_t max_threads = 1024;
+  uint32_t cluster[3] = {0, 0, 0};        // .reqnctapercluster; 0: not given
+  uint32_t max_cluster_rank = 0;          // .maxclusterrank; 0: not given
+  bool explicit_cluster = false;          // a launch has to say the size of its clusters, or the entry does
   bool communicates = false;              // CTAs may talk to each other: run them in one order of simulated time
   const ptx::Function* function = nullptr;
 };

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdio>
 
+#include "hex.h"
 #include "names.h"
 
 namespace fa4::sim {
@@ -38,6 +39,26 @@ std::string outside_shared(const Cta& cta, uint64_t address, uint64_t bytes) {
                 static_cast<unsigned long long>(address), static_cast<unsigned long long>(bytes), kSharedBase,
                 cta.shared_end);
   return text;
+}
+
+std::string of_cta(const Cta& cta, const Cta& owner) {
+  if (&cta == &owner) return {};
+  return " of CTA " + std::to_string(owner.id) + " (rank " + std::to_string(owner.rank) + " of the cluster)";
+}
+
+void require_alive(const Warp& w, const Op* op, const Cta& owner) {
+  if (!owner.over || w.time <= owner.end) return;
+  fault(w, op, Fault::Kind::illegal_address, "the shared memory" + of_cta(*w.cta, owner) + " is gone: that CTA has exited. It has to wait, at a barrier of the cluster for example, until nobody needs its memory");
+}
+
+SharedPlace require_place(const Warp& w, const Op* op, uint64_t address) {
+  const SharedPlace place = shared_place(*w.cta, address);
+  if (!place.cta) {
+    fault(w, op, Fault::Kind::illegal_address, "shared address " + hex(address) + " names no CTA of the cluster, which has " +
+          std::to_string(w.cta->cluster->size) + (w.cta->cluster->size == 1 ? " CTA" : " CTAs"));
+  }
+  if (place.cta != w.cta) require_alive(w, op, *place.cta);
+  return place;
 }
 
 const MBarrier* mbarrier_in(const Cta& cta, uint32_t address, uint32_t bytes) {

@@ -23,11 +23,29 @@ std::string shared_name(const Cta& cta, uint32_t address);
 std::string barrier_name(const Cta& cta, uint32_t address);
 std::string tmem_name(const Cta& cta, uint32_t column);
 
-// A shared::cta or shared::cluster or generic address as shared::cta: CTAs are not in clusters, so that every valid one
-// names the own CTA. 0, which no CTA can use, for a generic address outside the window of shared memory.
-inline uint32_t own_shared(uint64_t address) {
+// Where a shared::cluster address, or a generic one in the window of shared memory, points.
+struct SharedPlace {
+  Cta* cta = nullptr;    // null: the address names no CTA of the cluster
+  uint32_t address = 0;  // in that CTA's shared memory
+  bool operator==(const SharedPlace&) const = default;
+};
+inline SharedPlace shared_place(Cta& cta, uint64_t address) {
   if (address >= kSharedWindow && address < kSharedWindow + kWindowBytes) address -= kSharedWindow;
-  return address >> 32 ? 0 : uint32_t(address);
+  const uint64_t rank = address >> kRankShift;
+  const uint32_t offset = uint32_t(address) & ((1u << kRankShift) - 1);
+  if (rank == cta.rank) return {&cta, offset};
+  if (rank >= cta.cluster->size) return {};
+  return {cta.cluster->ctas[rank], offset};
 }
+// The same for what reaches the own CTA alone: its address there, or 0, which no CTA can use.
+inline uint32_t own_shared(Cta& cta, uint64_t address) {
+  const SharedPlace place = shared_place(cta, address);
+  return place.cta == &cta ? place.address : 0;
+}
+// For what may reach other CTAs of the cluster. Faults unless the address names one whose shared memory is there.
+SharedPlace require_place(const Warp& warp, const Op* op, uint64_t address);
+void require_alive(const Warp& warp, const Op* op, const Cta& owner);
+// "" or " of CTA 5 (rank 1 of the cluster)", behind the name of something that is not the warp's own CTA's.
+std::string of_cta(const Cta& cta, const Cta& owner);
 
 }  // namespace fa4::sim

@@ -28,7 +28,7 @@ const Op* alloc(Warp& w, const Op* op, Mask mask) {
   require_whole_warp(w, op, mask);
   Cta& cta = *w.cta;
   const uint32_t columns = uniform(w, op, op->b, mask, "the number of columns");
-  const uint32_t address = own_shared(uniform(w, op, op->a, mask, "the destination"));
+  const uint32_t address = own_shared(cta, uniform(w, op, op->a, mask, "the destination"));
   if (!valid_columns(columns)) fault(w, op, Fault::Kind::illegal_instruction, "tcgen05.alloc of " + std::to_string(columns) + " columns; a power of two from 32 to 512 is possible");
   if (cta.tmem_relinquished) fault(w, op, Fault::Kind::illegal_instruction, "tcgen05.alloc after relinquish_alloc_permit");
   const std::string outside = outside_shared(cta, address, 4);

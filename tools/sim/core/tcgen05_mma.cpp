@@ -7,6 +7,7 @@
 #include <emmintrin.h>
 
 #include "builder.h"
+#include "hex.h"
 #include "mbarrier.h"
 #include "mma.h"
 #include "shared_memory.h"
@@ -230,7 +231,7 @@ const Op* mma(Warp& w, const Op* op, Mask mask) {
     const uint64_t first_a = work.a_in_tmem ? std::max(w.time, cta.last_mma_done) : w.time;
     cta.last_mma_done = w.last_mma_done[lane] = event.time;
     event.kind = Event::Kind::mma;
-    event.cta = &cta;
+    event.cta = event.target = &cta;
     event.warp = uint16_t(w.index);
     event.lane = uint16_t(lane);
     event.slot = slot;
@@ -266,19 +267,33 @@ const Op* commit(Warp& w, const Op* op, Mask mask) {
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
     const Row* a = w.rows + op->a;
-    const uint64_t address = own_shared((op->mode & 1 ? uint64_t(a[0].lane[lane]) | uint64_t(a[1].lane[lane]) << 32 : a[0].lane[lane]) + uint64_t(op->imm));
-    if (!find_mbarrier(cta, address)) fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(cta, uint32_t(address)));
+    const uint64_t address = (op->mode & 1 ? uint64_t(a[0].lane[lane]) | uint64_t(a[1].lane[lane]) << 32 : a[0].lane[lane]) + uint64_t(op->imm);
+    const SharedPlace place = require_place(w, op, address);
+    uint32_t ranks = 1u << place.cta->rank;
+    if (op->aux_count) {
+      ranks = w.rows[w.code->aux[op->aux]].lane[lane] & 0xFFFF;
+      if (ranks == 0 || ranks >> cta.cluster->size) {
+        fault(w, op, Fault::Kind::illegal_instruction, "a multicast to the CTAs of mask " + hex(ranks) + " in a cluster of " + std::to_string(cta.cluster->size));
+      }
+    }
     Event event;
-    event.time = std::max(w.last_mma_done[lane], w.time + kIssue) + (cta.random ? delay(cta, kLatencyShared) : 0);
     event.kind = Event::Kind::commit;
     event.cta = &cta;
     event.warp = uint16_t(w.index);
     event.lane = uint16_t(lane);
-    event.address = uint32_t(address);
+    event.address = place.address;
     event.op = op;
-    if (cta.observer) event.token = cta.observer->commit_issued(w, event);
-    ++cta.in_flight;
-    cta.scheduler->schedule(event);
+    for (; ranks; ranks &= ranks - 1) {
+      event.target = cta.cluster->ctas[std::countr_zero(ranks)];
+      require_alive(w, op, *event.target);
+      if (!find_mbarrier(*event.target, place.address)) {
+        fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(*event.target, place.address) + of_cta(cta, *event.target));
+      }
+      event.time = std::max(w.last_mma_done[lane], w.time + kIssue) + (cta.random ? delay(cta, kLatencyShared) : 0);
+      if (cta.observer) event.token = cta.observer->commit_issued(w, event);
+      ++cta.in_flight;
+      cta.scheduler->schedule(event);
+    }
     ++w.counters.commits;
     if (cta.traced) {
       fa4sim_event e{};
@@ -408,12 +423,12 @@ void land_mma(const Event& event) {
 }
 
 void land_commit(const Event& event) {
-  Cta& cta = *event.cta;
-  MBarrier* barrier = find_mbarrier(cta, event.address);
+  Cta &cta = *event.cta, &target = *event.target;
+  MBarrier* barrier = find_mbarrier(target, event.address);
   if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the commit arrives but its mbarrier is gone");
   if (cta.observer) cta.observer->commit_landed(event);
-  barrier->signalled_by(event.warp);
-  const std::string e = arrive(cta, *barrier, 1, event.time);
+  signalled(target, *barrier, cta, event.warp);
+  const std::string e = arrive(target, *barrier, 1, event.time);
   if (!e.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, e);
   ++cta.warps[event.warp].counters.barrier_arrivals;
 }
@@ -455,9 +470,12 @@ void build_commit(Builder& b, Modifiers& m) {
   if (!m.take("cta_group::1")) b.refuse("tcgen05.commit says .cta_group::1; cta_group::2 is not supported");
   if (!m.take("mbarrier::arrive::one")) b.refuse("tcgen05.commit says .mbarrier::arrive::one");
   m.take("shared::cluster");
-  if (m.take_any({"multicast::cluster"}) != "") b.refuse("clusters are not supported");
+  const bool multicast = m.take("multicast::cluster");
   if (m.type() != Type::b64) b.refuse("tcgen05.commit has type .b64");
+  if (b.operand_count() > 1u + multicast) b.refuse("an operand more than the modifiers ask for");
+  const Virtual ranks = multicast ? b.source(b.operand(1), Type::b16) : kNoVirtual;
   b.emit(commit).cycles = kIssue;
+  if (multicast) b.aux_use(ranks);
   const bool wide = b.address(b.operand(0), AddressSpace::shared);
   b.newest().mode = wide;
 }

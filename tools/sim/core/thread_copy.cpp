@@ -55,8 +55,8 @@ const Op* thread_copy(Warp& w, const Op* op, Mask mask) {
       op->mode & kIgnoreSource ? (op->pa_not ? ~w.predicates[op->pa] : w.predicates[op->pa]) : 0;
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    const uint64_t to = own_shared(value(w.rows + op->a, lane, op->mode & kWideShared)),
-                   from = value(w.rows + op->b, lane, true);
+    const uint32_t to = own_shared(cta, value(w.rows + op->a, lane, op->mode & kWideShared));
+    const uint64_t from = value(w.rows + op->b, lane, true);
     uint32_t bytes = op->mode & kSourceSize ? w.rows[op->c].lane[lane] : op->size;
     if (bytes > op->size)
       refuse(Fault::Kind::illegal_instruction, lane,
@@ -67,7 +67,7 @@ const Op* thread_copy(Warp& w, const Op* op, Mask mask) {
     if (to % op->size || from % op->size)
       refuse(Fault::Kind::misaligned_address, lane,
              "the addresses of the copy are not aligned to its " + std::to_string(op->size) + " bytes");
-    if (const MBarrier* barrier = mbarrier_in(cta, uint32_t(to), op->size))
+    if (const MBarrier* barrier = mbarrier_in(cta, to, op->size))
       refuse(Fault::Kind::poison, lane,
              "the copy covers the live barrier " + barrier_name(cta, barrier->address));
     if (bytes) {
@@ -80,11 +80,11 @@ const Op* thread_copy(Warp& w, const Op* op, Mask mask) {
     }
     if (!w.held.empty()) publish_overlapping(w, lane, cta.shared.data() + to, op->size);
     copy.source[lane] = from;
-    copy.destination[lane] = uint32_t(to);
+    copy.destination[lane] = to;
     copy.bytes[lane] = uint8_t(bytes);
     copy.group[lane] = w.copy_groups[lane];
-    set_shared_valid(cta, uint32_t(to), op->size, false);
-    if (cta.observer) cta.observer->thread_copy_issued(w, op, lane, uint32_t(to), op->size);
+    set_shared_valid(cta, to, op->size, false);
+    if (cta.observer) cta.observer->thread_copy_issued(w, op, lane, to, op->size);
   }
   w.copies.push_back(slot);
   Event event;
@@ -160,12 +160,12 @@ const Op* arrive_after_copies(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
-    const uint64_t address =
-        own_shared(value(w.rows + op->a, lane, op->mode & kWideShared) + uint64_t(op->imm));
+    const uint32_t address =
+        own_shared(cta, value(w.rows + op->a, lane, op->mode & kWideShared) + uint64_t(op->imm));
     MBarrier* barrier = find_mbarrier(cta, address);
     if (!barrier)
       fault(w, op, Fault::Kind::poison,
-            "no mbarrier is initialised at " + shared_name(cta, uint32_t(address)));
+            "no mbarrier is initialised at " + shared_name(cta, address));
     if (op->size == 0) {
       if (uint32_t(barrier->pending) >= kMaxPending)
         fault(w, op, Fault::Kind::illegal_instruction,
@@ -179,7 +179,7 @@ const Op* arrive_after_copies(Warp& w, const Op* op, Mask mask) {
     event.warp = uint16_t(w.index);
     event.lane = uint16_t(lane);
     event.op = op;
-    event.address = uint32_t(address);
+    event.address = address;
     event.group = w.copies_issued;
     if (cta.observer) cta.observer->thread_copy_arrival_issued(w, event);
     ++cta.in_flight;

@@ -12,21 +12,15 @@ namespace {
 
 constexpr uint64_t kHeldCycles = 500, kUnfencedCycles = 2000;  // drawn around these
 
-bool in_shared(const Cta& cta, const std::byte* at) {
-  return at >= cta.shared.data() && at < cta.shared.data() + cta.shared.size();
-}
-
 // Into memory. `fenced`: the asynchronous proxy sees it as well.
 void perform(Cta& cta, const HeldStore& store, bool fenced) {
   if (!fenced) {
-    UnfencedBytes bytes{
-        store.at, store.due + delay(cta, kUnfencedCycles), store.bytes, in_shared(cta, store.at), {}};
+    UnfencedBytes bytes{store.at, store.due + delay(cta, kUnfencedCycles), store.bytes, store.owner != nullptr, {}};
     std::memcpy(bytes.other, store.at, store.bytes);
-    cta.unfenced.push_back(bytes);
+    (store.owner ? *store.owner : cta).unfenced.push_back(bytes);
   }
   std::memcpy(store.at, store.data, store.bytes);
-  if (in_shared(cta, store.at))
-    set_shared_valid(cta, uint32_t(store.at - cta.shared.data()), store.bytes, true);
+  if (store.owner) set_shared_valid(*store.owner, uint32_t(store.at - store.owner->shared.data()), store.bytes, true);
 }
 
 // Performs those that `which` says; others stay.
@@ -51,9 +45,9 @@ bool holds_back(Warp& w, const Op* op, uint32_t bytes) {
   return drawn(cta, 4) != 0;
 }
 
-void hold_back(Warp& w, int lane, std::byte* at, const std::byte* data, uint32_t bytes) {
+void hold_back(Warp& w, int lane, std::byte* at, Cta* owner, const std::byte* data, uint32_t bytes) {
   publish_overlapping(w, lane, at, bytes);
-  HeldStore store{at, w.time + delay(*w.cta, kHeldCycles), uint8_t(lane), uint8_t(bytes), {}};
+  HeldStore store{at, owner, w.time + delay(*w.cta, kHeldCycles), uint8_t(lane), uint8_t(bytes), {}};
   std::memcpy(store.data, data, bytes);
   w.held.push_back(store);
 }
@@ -70,12 +64,16 @@ void publish_all(Warp& w, Mask lanes) {
 
 void publish_to_async(Warp& w, Mask lanes, FenceKind kind) {
   Cta& cta = *w.cta;
-  const auto covered = [&](bool shared) {
-    return kind == FenceKind::proxy_async || shared == (kind == FenceKind::proxy_async_shared);
-  };
-  std::erase_if(cta.unfenced, [&](const UnfencedBytes& bytes) { return covered(bytes.shared); });
+  // .shared::cta covers the own CTA's memory, .shared::cluster that of the others too.
+  const bool own = kind != FenceKind::proxy_async_global, others = kind == FenceKind::proxy_async || kind == FenceKind::proxy_async_cluster;
+  const bool global = kind == FenceKind::proxy_async || kind == FenceKind::proxy_async_global;
+  std::erase_if(cta.unfenced, [&](const UnfencedBytes& bytes) { return bytes.shared ? own : global; });
+  for (uint32_t rank = 0; others && rank < cta.cluster->size; ++rank) {
+    Cta& other = *cta.cluster->ctas[rank];
+    if (&other != &cta) std::erase_if(other.unfenced, [&](const UnfencedBytes& bytes) { return bytes.shared; });
+  }
   perform_some(w, true, [&](const HeldStore& store) {
-    return (lanes >> store.lane & 1) && covered(in_shared(cta, store.at));
+    return (lanes >> store.lane & 1) && (store.owner == nullptr ? global : store.owner == &cta ? own : others);
   });
 }
 

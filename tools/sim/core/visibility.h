@@ -11,7 +11,8 @@ namespace fa4::sim {
 
 // Whether this store, which is `bytes` long, is held back.
 bool holds_back(Warp& w, const Op* op, uint32_t bytes);
-void hold_back(Warp& w, int lane, std::byte* at, const std::byte* data, uint32_t bytes);
+// `owner`: the CTA whose shared memory it is in, null for global memory.
+void hold_back(Warp& w, int lane, std::byte* at, Cta* owner, const std::byte* data, uint32_t bytes);
 // The lane accesses [at, at + bytes): it sees its own stores, in their order.
 void publish_overlapping(Warp& w, int lane, const std::byte* at, uint32_t bytes);
 // The lanes release: all that they stored is there for other threads.

@@ -103,6 +103,24 @@ void Device::launch(const Launch& launch) {
     throw Fault(Fault::Kind::bad_launch, "a launch of " + std::to_string(ctas) + " CTAs of " + std::to_string(threads) +
                 " threads; the entry takes 1 to " + std::to_string(code->max_threads) + " threads");
   }
+  // Without clusters each CTA is one of its own.
+  std::array<uint32_t, 3> cluster{1, 1, 1};
+  uint32_t cluster_size = 1;
+  for (int d = 0; d < 3; ++d) {
+    if (launch.cluster[0]) cluster[d] = launch.cluster[d];
+    else if (code->cluster[0]) cluster[d] = std::max(1u, code->cluster[d]);
+    const bool as_required = !code->cluster[0] || cluster[d] == std::max(1u, code->cluster[d]);
+    if (!as_required || cluster[d] == 0 || cluster[d] > kMaxClusterSize || launch.grid[d] % cluster[d] != 0) {
+      throw Fault(Fault::Kind::bad_launch, "clusters of " + std::to_string(cluster[d]) + " CTAs along dimension " + std::to_string(d) +
+                  " in a grid of " + std::to_string(launch.grid[d]) + (as_required ? ": it must be a multiple of them, and 16 are the most" : ": the entry requires " + std::to_string(code->cluster[d])));
+    }
+    cluster_size *= cluster[d];
+  }
+  if (cluster_size > kMaxClusterSize || (code->max_cluster_rank && cluster_size > code->max_cluster_rank)) {
+    throw Fault(Fault::Kind::bad_launch, "clusters of " + std::to_string(cluster_size) + " CTAs; the most are " + std::to_string(code->max_cluster_rank ? code->max_cluster_rank : kMaxClusterSize));
+  }
+  const uint64_t clusters = ctas / cluster_size;
+  if (cluster_size > 1 && state_->observers) throw Fault(Fault::Kind::bad_launch, "the checker does not know clusters of more than one CTA");
   if (launch.params.size() < code->param_bytes) throw Fault(Fault::Kind::bad_launch, "too few bytes of parameters");
   const DeviceConfig config = state_->config;
   uint32_t host_threads = config.host_threads ? config.host_threads : std::max(1u, std::thread::hardware_concurrency());
@@ -121,6 +139,8 @@ void Device::launch(const Launch& launch) {
   common.model = state_->model;
   common.serial = state_->launches++;
   common.dynamic_shared = code->dynamic_shared;
+  std::copy(cluster.begin(), cluster.end(), common.cluster);
+  common.explicit_cluster = launch.cluster[0] != 0 || code->cluster[0] != 0;
   if (common.dynamic_shared + launch.dynamic_shared_bytes > kSharedBase + kSharedLimit) {
     throw Fault(Fault::Kind::bad_launch, std::to_string(launch.dynamic_shared_bytes) + " bytes of dynamic shared memory do not fit beside the static ones; 232448 bytes is the limit of a CTA");
   }
@@ -130,24 +150,25 @@ void Device::launch(const Launch& launch) {
   std::atomic<bool> stop{false};
   std::mutex failure_mutex;
   std::exception_ptr failure;
-  uint64_t failed_cta = ~0ull;
+  uint64_t failed_cluster = ~0ull;
   if (code->communicates) host_threads = 1;
-  host_threads = uint32_t(std::min<uint64_t>(host_threads, ctas));
+  host_threads = uint32_t(std::min<uint64_t>(host_threads, clusters));
   std::vector<Tally> tallies(host_threads);
   const auto work = [&](uint32_t thread) {
     Tally& tally = tallies[thread];
     tally.executed.assign(code->ops.size(), 0);
     uint64_t current = 0;
     try {
-      // CTAs that may talk to each other are resident together, as many as the SMs hold; others run alone.
+      // Clusters that may talk to each other are resident together, as many as the SMs hold; others run alone.
+      const uint32_t resident = code->communicates ? uint32_t(std::min<uint64_t>(clusters, std::max(1u, config.sm_count / cluster_size))) : 1;
       std::function<Observer*(uint32_t)> observers;
-      if (state_->observers) observers = [&](uint32_t slot) { return state_->observers(thread + slot); };
-      Group group(common, observers, code->communicates ? uint32_t(std::min<uint64_t>(ctas, config.sm_count)) : 1);
+      if (state_->observers) observers = [&](uint32_t slot) { return state_->observers(thread * cluster_size + slot); };
+      Group group(common, observers, resident);
       group.run(
           [&]() -> int64_t {
             if (stop) return -1;
             current = next++;
-            return current < ctas ? int64_t(current) : -1;
+            return current < clusters ? int64_t(current) : -1;
           },
           [&](const Cta& cta) {
             count(cta, tally, &cycles[cta.id]);
@@ -157,8 +178,8 @@ void Device::launch(const Launch& launch) {
     } catch (...) {
       const std::lock_guard guard(failure_mutex);
       stop = true;
-      if (current < failed_cta) {
-        failed_cta = current;
+      if (current < failed_cluster) {
+        failed_cluster = current;
         failure = std::current_exception();
       }
     }

@@ -50,6 +50,9 @@ struct EntryInfo {
   uint32_t static_shared_bytes = 0;
   uint32_t local_bytes = 0;
   uint32_t max_threads = 1024;            // from .maxntid / .reqntid
+  std::array<uint32_t, 3> cluster{0, 0, 0};  // .reqnctapercluster; 0: not given
+  uint32_t max_cluster_rank = 0;          // .maxclusterrank; 0: not given
+  bool explicit_cluster = false;          // its clusters' size must be given, there or with the launch
   uint32_t registers = 0;                 // 32-bit registers a thread that the program builder allocated
 };
 
@@ -73,6 +76,7 @@ struct Launch {
   std::shared_ptr<const Program> program;
   std::string entry;
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  std::array<uint32_t, 3> cluster{0, 0, 0};   // CTAs of a cluster; 0: as the entry says, without clusters if it says nothing
   uint32_t dynamic_shared_bytes = 0;
   std::span<const std::byte> params;          // param_bytes of the entry
   std::span<const uint64_t> global_addresses; // device address of each of program->globals(), in order
@@ -99,8 +103,9 @@ class Device {
   std::vector<fa4sim_event> trace() const;              // of the last launch, CTA given by trace_cta
   void trace_cta(int64_t cta);                          // -1: none
   // From the next launch on, what a CTA does is reported to an observer of its own for as long as it runs: observers(i),
-  // with i the host thread that runs it, or, where CTAs that may talk to each other run interleaved, its place among
-  // them. Asked once for each i of a launch, from any host thread. Null: nobody watches.
+  // with i the host thread that runs it times the size of a cluster plus the CTA's rank, or, where CTAs that may talk to
+  // each other run interleaved, its place among them. Asked once for each i of a launch, from any host thread. Null:
+  // nobody watches.
   void set_observers(std::function<Observer*(uint32_t)> observers);
   // From the next launch on: what the kernel may rely on.
   void set_model(Model model);

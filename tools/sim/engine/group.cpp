@@ -7,15 +7,14 @@
 
 #include "../core/bulk.h"
 #include "../core/builder.h"
+#include "../core/control.h"
+#include "../core/remote.h"
 #include "../core/tcgen05.h"
 #include "../core/thread_copy.h"
 #include "../core/visibility.h"
 #include "../core/wgmma.h"
 
 namespace fa4::sim {
-
-void arrive_at_join(Warp& warp);
-bool release_joins(Warp& warp);
 
 namespace {
 
@@ -56,7 +55,22 @@ uint32_t fixed_value(const FixedRow& f, const Warp& w, int lane) {
     case Kind::lanemask_gt: return ~((1u << lane) | ((1u << lane) - 1));
     case Kind::lanemask_ge: return ~((1u << lane) - 1);
     case Kind::zero: return 0;
-    case Kind::one: return 1;
+    case Kind::shared_address: return f.value + (cta.rank << kRankShift);
+    case Kind::clusterid_x: return cta.cluster->id[0];
+    case Kind::clusterid_y: return cta.cluster->id[1];
+    case Kind::clusterid_z: return cta.cluster->id[2];
+    case Kind::nclusterid_x: return cta.cluster->count[0];
+    case Kind::nclusterid_y: return cta.cluster->count[1];
+    case Kind::nclusterid_z: return cta.cluster->count[2];
+    case Kind::cluster_ctaid_x: return cta.ctaid_in_cluster[0];
+    case Kind::cluster_ctaid_y: return cta.ctaid_in_cluster[1];
+    case Kind::cluster_ctaid_z: return cta.ctaid_in_cluster[2];
+    case Kind::cluster_nctaid_x: return cta.cluster->extent[0];
+    case Kind::cluster_nctaid_y: return cta.cluster->extent[1];
+    case Kind::cluster_nctaid_z: return cta.cluster->extent[2];
+    case Kind::cluster_ctarank: return cta.rank;
+    case Kind::cluster_nctarank: return cta.cluster->size;
+    case Kind::is_explicit_cluster: return cta.launch->explicit_cluster;
     case Kind::global_address_low: return uint32_t(launch.global_addresses[f.value]);
     case Kind::global_address_high: return uint32_t(launch.global_addresses[f.value] >> 32);
   }
@@ -82,7 +96,9 @@ void merge_fragments(Warp& w) {
 
 }  // namespace
 
-Group::Group(LaunchState& launch, const std::function<Observer*(uint32_t)>& observers, uint32_t resident_ctas) : launch_(launch) {
+Group::Group(LaunchState& launch, const std::function<Observer*(uint32_t)>& observers, uint32_t resident_clusters)
+    : launch_(launch), cluster_size_(launch.cluster[0] * launch.cluster[1] * launch.cluster[2]), clusters_(resident_clusters) {
+  const uint32_t resident_ctas = resident_clusters * cluster_size_;
   ctas_.resize(resident_ctas);
   observers_.assign(resident_ctas, nullptr);
   for (uint32_t i = 0; observers && i < resident_ctas; ++i) observers_[i] = observers(i);
@@ -98,16 +114,43 @@ void Group::schedule(Event event) {
   std::push_heap(events_.begin(), events_.end(), later);
 }
 
-void Group::start(size_t slot, int64_t id) {
+void Group::start_cluster(size_t place, uint64_t index) {
+  Cluster& cluster = clusters_[place];
+  cluster = {};
+  cluster.size = cluster_size_;
+  for (int d = 0; d < 3; ++d) {
+    cluster.extent[d] = launch_.cluster[d];
+    cluster.count[d] = launch_.launch->grid[d] / launch_.cluster[d];
+    cluster.id[d] = uint32_t(index % cluster.count[d]);
+    index /= cluster.count[d];
+  }
+  for (uint32_t rank = 0; rank < cluster_size_; ++rank) {
+    const size_t slot = place * cluster_size_ + rank;
+    if (!ctas_[slot]) ctas_[slot] = std::make_unique<Cta>();
+    cluster.ctas[rank] = ctas_[slot].get();
+    start(slot, rank, cluster);
+    occupied_[slot] = true;
+  }
+  for (uint32_t rank = 0; rank < cluster_size_; ++rank) {
+    Cta& cta = *cluster.ctas[rank];
+    if (cta.observer) cta.observer->begin(cta);
+  }
+}
+
+void Group::start(size_t slot, uint32_t rank, Cluster& cluster) {
   Cta& cta = *ctas_[slot];
   const Code& code = *launch_.code;
   const Launch& launch = *launch_.launch;
   cta.launch = &launch_;
   cta.scheduler = this;
-  cta.id = uint64_t(id);
-  cta.ctaid[0] = uint32_t(cta.id % launch.grid[0]);
-  cta.ctaid[1] = uint32_t(cta.id / launch.grid[0] % launch.grid[1]);
-  cta.ctaid[2] = uint32_t(cta.id / launch.grid[0] / launch.grid[1]);
+  cta.cluster = &cluster;
+  cta.rank = rank;
+  for (uint32_t d = 0; d < 3; ++d) {
+    cta.ctaid_in_cluster[d] = rank % cluster.extent[d];
+    rank /= cluster.extent[d];
+    cta.ctaid[d] = cluster.id[d] * cluster.extent[d] + cta.ctaid_in_cluster[d];
+  }
+  cta.id = cta.ctaid[0] + launch.grid[0] * (cta.ctaid[1] + uint64_t(launch.grid[1]) * cta.ctaid[2]);
   cta.smid = uint32_t(cta.id % launch_.sm_count);
   cta.threads = launch.block[0] * launch.block[1] * launch.block[2];
   cta.dynamic_shared = launch_.dynamic_shared;
@@ -140,7 +183,7 @@ void Group::start(size_t slot, int64_t id) {
   cta.mma_flop = 0;
   cta.live_warps = warps;
   cta.executed.assign(code.ops.size(), 0);
-  cta.traced = launch_.trace_cta == id;
+  cta.traced = launch_.trace_cta == int64_t(cta.id);
   cta.rows.resize(size_t(code.rows) * warps);
   cta.predicates.assign(size_t(code.predicates) * warps, 0);
   cta.warps.resize(warps);
@@ -170,9 +213,10 @@ void Group::start(size_t slot, int64_t id) {
     }
   }
   cta.random = launch_.adversarial_seed == 0 ? 0 : mixed(launch_.adversarial_seed * 0x9E3779B97F4A7C15 + cta.id + 1) | 1;
+  cluster.live += cta.threads;
   cta.over = false;
+  cta.end = 0;
   cta.observer = observers_[slot];
-  if (cta.observer) cta.observer->begin(cta);
 }
 
 // Chooses a fragment of the warp that can run; false if all wait.
@@ -234,9 +278,18 @@ void Group::run_warp(Warp& w) {
   }
 }
 
+// What another CTA sent on its way while this one was there must not come when it is gone.
+static void check_target(const Event& event) {
+  const Cta& target = *event.target;
+  if (event.time <= target.end) return;
+  fault(*event.cta, event.warp, event.op, Fault::Kind::poison, "it comes to CTA " + std::to_string(target.id) + " (rank " + std::to_string(target.rank) +
+        " of the cluster), which has exited");
+}
+
 void Group::land(const Event& event) {
   --event.cta->in_flight;
   ++progress;
+  if (event.target && event.target->over) check_target(event);  // stores to global memory have none
   switch (event.kind) {
     case Event::Kind::mma: land_mma(event); break;
     case Event::Kind::commit: land_commit(event); break;
@@ -253,6 +306,9 @@ void Group::land(const Event& event) {
     case Event::Kind::load_fetch: fetch_load(event); break;
     case Event::Kind::store_fetch: fetch_store(event); break;
     case Event::Kind::store_write: write_store(event); break;
+    case Event::Kind::copy_fetch: fetch_copy(event); break;
+    case Event::Kind::shared_copy: land_shared_copy(event); break;
+    case Event::Kind::remote_store: land_remote_store(event); break;
   }
 }
 
@@ -292,15 +348,26 @@ bool Group::let_go() {
   return any;
 }
 
+// Whether the event will write or read the CTA's shared or tensor memory.
+static bool touches(const Event& event, const Cta& cta) {
+  using Kind = Event::Kind;
+  switch (event.kind) {
+    case Kind::box_store_done:
+    case Kind::store_write: return false;
+    case Kind::box_store_read:
+    case Kind::store_fetch: return event.cta == &cta;
+    case Kind::shared_copy:
+    case Kind::copy_fetch: return event.cta == &cta || event.target == &cta;
+    default: return (event.target ? event.target : event.cta) == &cta;
+  }
+}
+
 // The last warp has exited. What is still on its way into or out of the CTA's memory would meet the next CTA's there.
 void Group::check_nothing_in_flight(const Cta& cta) const {
-  uint64_t end = 0;
-  for (const Warp& w : cta.warps) end = std::max(end, w.time);
   for (const Event& event : events_) {
-    const char* what = "load";
+    if (event.time <= cta.end || !touches(event, cta)) continue;
+    std::string what;
     switch (event.kind) {
-      case Event::Kind::box_store_done:
-      case Event::Kind::store_write: continue;
       case Event::Kind::mma:
       case Event::Kind::mma_read_a:
       case Event::Kind::mma_read_b: what = "MMA"; break;
@@ -311,12 +378,14 @@ void Group::check_nothing_in_flight(const Cta& cta) const {
       case Event::Kind::commit: what = "commit"; break;
       case Event::Kind::box_store_read:
       case Event::Kind::store_fetch: what = "store, which has not read its source,"; break;
-      case Event::Kind::box_load:
-      case Event::Kind::bulk_load:
-      case Event::Kind::load_fetch: break;
+      case Event::Kind::shared_copy:
+      case Event::Kind::copy_fetch: what = event.target == &cta ? "copy" : "copy, which has not read its source,"; break;
+      case Event::Kind::remote_store: what = "asynchronous store"; break;
+      default: what = "load"; break;
     }
-    if (event.cta != &cta || event.time <= end) continue;
-    fault(cta, event.warp, event.op, Fault::Kind::poison, "the CTA ended while this " + std::string(what) + " was in flight");
+    if (event.cta == &cta) fault(cta, event.warp, event.op, Fault::Kind::poison, "the CTA ended while this " + what + " was in flight");
+    fault(*event.cta, event.warp, event.op, Fault::Kind::poison, "CTA " + std::to_string(cta.id) + " (rank " + std::to_string(cta.rank) +
+          " of the cluster) ended while this " + what + " was on its way there");
   }
 }
 
@@ -328,19 +397,18 @@ void Group::finish(Cta& cta) {
   }
 }
 
-void Group::run(const std::function<int64_t()>& next_cta, const std::function<void(const Cta&)>& done) {
+void Group::run(const std::function<int64_t()>& next_cluster, const std::function<void(const Cta&)>& done) {
   bool more = true;
   for (;;) {
-    for (size_t i = 0; i < ctas_.size() && more; ++i) {
-      if (occupied_[i]) continue;
-      const int64_t id = next_cta();
-      if (id < 0) {
+    for (size_t i = 0; i < clusters_.size() && more; ++i) {
+      const auto first = occupied_.begin() + std::ptrdiff_t(i * cluster_size_);
+      if (std::find(first, first + cluster_size_, true) != first + cluster_size_) continue;
+      const int64_t index = next_cluster();
+      if (index < 0) {
         more = false;
         break;
       }
-      if (!ctas_[i]) ctas_[i] = std::make_unique<Cta>();
-      start(i, id);
-      occupied_[i] = true;
+      start_cluster(i, uint64_t(index));
     }
     // The ready warp that is furthest behind, and the next one's time.
     Warp* best = nullptr;
@@ -397,23 +465,27 @@ void Group::run(const std::function<int64_t()>& next_cta, const std::function<vo
     } else if (any && !let_go()) {
       throw Fault(Fault::Kind::deadlock, deadlock_report_);
     }
-    for (size_t i = 0; i < ctas_.size(); ++i) {
-      if (!occupied_[i]) continue;
-      Cta& cta = *ctas_[i];
-      const bool alive = std::any_of(cta.warps.begin(), cta.warps.end(), [](const Warp& w) { return w.alive != 0; });
-      if (alive) continue;
+    end_ctas(done);
+  }
+}
+
+// CTAs whose lanes have all exited end; what is in flight of them lands before their place is free.
+void Group::end_ctas(const std::function<void(const Cta&)>& done) {
+  for (size_t i = 0; i < ctas_.size(); ++i) {
+    if (!occupied_[i]) continue;
+    Cta& cta = *ctas_[i];
+    if (!cta.over) {
+      if (std::any_of(cta.warps.begin(), cta.warps.end(), [](const Warp& w) { return w.alive != 0; })) continue;
+      for (const Warp& w : cta.warps) cta.end = std::max(cta.end, w.time);
+      cta.over = true;
       if (cta.random) publish_everything(cta);
-      if (cta.in_flight) {
-        if (cta.observer && !cta.over) cta.observer->ended();
-        cta.over = true;
-        check_nothing_in_flight(cta);
-        continue;
-      }
-      if (cta.observer && !cta.over) cta.observer->ended();
-      finish(cta);
-      done(cta);
-      occupied_[i] = false;
+      if (cta.observer) cta.observer->ended(cta);
+      check_nothing_in_flight(cta);
     }
+    if (cta.in_flight) continue;
+    finish(cta);
+    done(cta);
+    occupied_[i] = false;
   }
 }
 

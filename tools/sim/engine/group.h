@@ -16,29 +16,33 @@ namespace fa4::sim {
 
 class Group final : public Scheduler {
  public:
-  // observers(i), if there are any, watches the resident CTA in slot i.
-  Group(LaunchState& launch, const std::function<Observer*(uint32_t)>& observers, uint32_t resident_ctas);
+  // observers(i), if there are any, watches the resident CTA in slot i. A cluster has as many slots as CTAs, side by side.
+  Group(LaunchState& launch, const std::function<Observer*(uint32_t)>& observers, uint32_t resident_clusters);
   ~Group();
-  // Runs the CTAs that next_cta gives (-1: no more) to their end, at most resident_ctas at a time; calls done for each.
-  // Throws Fault.
-  void run(const std::function<int64_t()>& next_cta, const std::function<void(const Cta&)>& done);
+  // Runs the clusters that next_cluster gives (-1: no more) to their end, at most resident_clusters at a time; calls done
+  // for each CTA. Throws Fault.
+  void run(const std::function<int64_t()>& next_cluster, const std::function<void(const Cta&)>& done);
 
   void schedule(Event event) override;
 
  private:
-  void start(size_t slot, int64_t id);
+  void start_cluster(size_t place, uint64_t index);
+  void start(size_t slot, uint32_t rank, Cluster& cluster);
   void run_warp(Warp& warp);
   bool pick_fragment(Warp& warp);
   void land(const Event& event);
   bool let_go();
   void check_nothing_in_flight(const Cta& cta) const;
   void finish(Cta& cta);
+  void end_ctas(const std::function<void(const Cta&)>& done);
   std::vector<const Cta*> resident() const;
 
   LaunchState& launch_;
   std::vector<Observer*> observers_;        // [slot]
+  uint32_t cluster_size_ = 1;
   std::vector<std::unique_ptr<Cta>> ctas_;  // resident ones; a slot is used again
-  std::vector<bool> occupied_;
+  std::vector<bool> occupied_;              // [slot]: a CTA that is not done
+  std::vector<Cluster> clusters_;           // resident ones
   std::vector<Event> events_;               // a heap, earliest first
   uint64_t sequence_ = 0;
   uint64_t progress_at_let_go_ = ~0ull;

@@ -34,6 +34,9 @@ LoadedProgram::LoadedProgram(std::string ptx_text) : module_(ptx::parse(std::mov
     info.local_bytes = code.local_bytes;
     info.max_threads = code.max_threads;
     info.registers = code.launch_registers;
+    std::copy(code.cluster, code.cluster + 3, info.cluster.begin());
+    info.max_cluster_rank = code.max_cluster_rank;
+    info.explicit_cluster = code.explicit_cluster;
     entries_.push_back(std::move(info));
   }
 }

@@ -89,13 +89,17 @@ std::string waits_for(const Cta& cta, const Warp& w, const Fragment& f) {
         if (b->tx > 0 && cta.in_flight == 0) text += ", which no copy in flight will bring";
         if (b->tx < 0) text += " and " + std::to_string(-b->tx) + " bytes more than expected";
         text += lateness(*b, w, f.wait_value);
-        if (b->signallers == 0) text += "; nothing has signalled it so far";
+        if (b->signallers == 0 && b->signaller_ctas == 0) text += "; nothing has signalled it so far";
       }
       return text;
     }
     case State::cta_barrier: {
       const CtaBarrier& b = cta.barriers[f.wait_object];
       return "waits at barrier " + std::to_string(f.wait_object) + ": " + std::to_string(b.arrived) + " of " + std::to_string(b.expected) + " threads came";
+    }
+    case State::cluster_barrier: {
+      const Cluster& c = *cta.cluster;
+      return "waits at the barrier of the cluster: " + std::to_string(c.arrived) + " of " + std::to_string(c.live) + " threads came";
     }
     case State::bulk_group: return std::string("waits for bulk groups") + (f.wait_object ? " to be read" : "") + ", all but the newest " + std::to_string(f.wait_value);
     case State::warp_sync: {
@@ -204,6 +208,7 @@ std::string cycle(const Cta& cta) {
   for (uint32_t warp = 0; warp < n; ++warp) {
     for (const Fragment& f : cta.warps[warp].fragments) {
       if (f.state != Fragment::State::mbarrier || awaited(cta, cta.warps[warp], f)) continue;
+      if (const MBarrier* b = find_mbarrier(const_cast<Cta&>(cta), f.wait_object); b && b->signaller_ctas) continue;
       return "  cause: " + role_name(cta, warp) + " waits on " + object_of(cta, f) + ", which nothing has signalled so far\n";
     }
   }
