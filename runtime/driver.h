@@ -43,6 +43,9 @@
   X(cuMemsetD8)                      \
   X(cuModuleGetGlobal)               \
   X(cuFuncGetAttribute)              \
+  X(cuLaunchKernelEx)                \
+  X(cuOccupancyMaxActiveClusters)    \
+  X(cuOccupancyMaxPotentialClusterSize) \
   X(cuStreamCreate)                  \
   X(cuStreamDestroy)                 \
   X(cuStreamSynchronize)             \

@@ -37,6 +37,8 @@ std::string fault_name(Fault::Kind kind) {
       return "budget";
     case Fault::Kind::bad_launch:
       return "bad launch";
+    case Fault::Kind::no_cta:
+      return "no such CTA";
   }
   return {};
 }

@@ -495,6 +495,7 @@ std::vector<DriverRow> make() {
         return g.driver().cuCtxSynchronize();
       },
       true);
+  add_cluster_calls(rows);
   return rows;
 }
 

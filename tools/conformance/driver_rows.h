@@ -22,6 +22,7 @@ struct DriverRow {
 };
 
 const std::vector<DriverRow>& driver_rows();
+void add_cluster_calls(std::vector<DriverRow>& rows);  // those about clusters
 
 // Makes the calls in child processes on a device of the library; kEndedProcess where a call ended its
 // process.

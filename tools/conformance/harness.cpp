@@ -100,10 +100,12 @@ Answer Runner::run(const Row& row) {
                                "cuTensorMapEncodeTiled", answer))
       return answer;
   }
-  const CUresult launched =
-      driver.cuLaunchKernel(function, row.grid, row.grid_y, row.grid_z, row.block, row.block_y, row.block_z,
-                            row.dynamic_shared, nullptr, params, nullptr);
-  if (failed(launched, "cuLaunchKernel", answer) ||
+  CUlaunchAttribute cluster{};
+  cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  cluster.value.clusterDim = {row.cluster[0], row.cluster[1], row.cluster[2]};
+  const CUlaunchConfig config = {row.grid,    row.grid_y,         row.grid_z, row.block, row.block_y,
+                                 row.block_z, row.dynamic_shared, nullptr,    &cluster,  row.cluster[0] ? 1u : 0u};
+  if (failed(driver.cuLaunchKernelEx(&config, function, params, nullptr), "cuLaunchKernelEx", answer) ||
       failed(driver.cuCtxSynchronize(), "cuCtxSynchronize", answer)) {
     answer.lost = true;
     return answer;

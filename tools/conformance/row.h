@@ -70,6 +70,7 @@ struct Row {
   uint32_t output_elements = 0, output_element_bytes = 0;
   uint32_t grid = 1, block = 128, dynamic_shared = 0;
   uint32_t grid_y = 1, grid_z = 1, block_y = 1, block_z = 1;
+  uint32_t cluster[3] = {0, 0, 0};  // CTAs; 0: launched without a cluster
   // Kernels from .cu files take (output, input, words, map), and some one more map; generated ones (output, input).
   uint32_t words[kWords] = {};
   std::optional<Map> map, output_map;
@@ -121,6 +122,7 @@ void add_memory_rows(Table& table);
 void add_warp_rows(Table& table);
 void add_barrier_rows(Table& table);
 void add_bulk_rows(Table& table);
+void add_cluster_rows(Table& table);
 void add_control_rows(Table& table);
 void add_matrix_rows(Table& table);
 void add_wgmma_rows(Table& table);

@@ -146,7 +146,8 @@ const std::vector<Row>& all_rows() {
     Table table(list);
     for (auto add : {add_integer_rows, add_selection_rows, add_float_rows, add_half_rows, add_conversion_rows,
                      add_memory_rows, add_warp_rows, add_control_rows, add_barrier_rows, add_bulk_rows,
-                     add_matrix_rows, add_wgmma_rows, add_attention_rows, add_blackwell_rows}) {
+                     add_cluster_rows, add_matrix_rows, add_wgmma_rows, add_attention_rows,
+                     add_blackwell_rows}) {
       table.needs(Needs::sm_90);
       add(table);
     }

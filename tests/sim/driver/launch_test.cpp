@@ -104,9 +104,8 @@ TEST_CASE("function attributes and occupancy") {
   says("0 to 232448 are possible");
   FAILS(CUDA_ERROR_INVALID_VALUE, cuFuncSetAttribute, scale, dynamic, -1);
   FAILS(CUDA_ERROR_INVALID_VALUE, cuFuncSetAttribute, scale, CU_FUNC_ATTRIBUTE_NUM_REGS, 32);
-  FAILS(CUDA_ERROR_NOT_SUPPORTED, cuFuncSetAttribute, scale,
-        CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2);
   SUCCEEDS(cuFuncSetAttribute, scale, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+  CHECK(get(scale, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) == 1);
   int value;
   FAILS(CUDA_ERROR_INVALID_VALUE, cuFuncGetAttribute, &value, CU_FUNC_ATTRIBUTE_MAX, scale);
 
@@ -173,8 +172,8 @@ TEST_CASE("a kernel runs from an array of parameters, from a buffer, and from a 
   CHECK(is_scaled(out, 96, 2.0f));
   SUCCEEDS(cuLaunchKernelEx, &config, function, params, nullptr);
   attributes[1].value.clusterDim = {2, 1, 1};
-  FAILS(CUDA_ERROR_NOT_SUPPORTED, cuLaunchKernelEx, &config, function, params, nullptr);
-  says("cluster of (2, 1, 1)");
+  FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cuLaunchKernelEx, &config, function, params, nullptr);
+  says("clusters of (2, 1, 1): the grid (3, 1, 1) is no multiple of it");
   attributes[1] = {};
   attributes[1].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
   attributes[1].value.cooperative = 1;

@@ -147,14 +147,14 @@ TEST_CASE("mistakes in a cluster are faults that say what is wrong") {
   // exited CTAs
   CHECK(fault_in_cluster("  st.shared.u32 [smem], 1;\n" + kSyncCluster +
                              "  setp.eq.u32 %p2, %rank, 1;\n  @%p2 ret;\n  nanosleep.u32 100000;\n  ld.shared::cluster.u32 %r1, [%remote];\n",
-                         Kind::illegal_address, {"CTA 1 (rank 1", "has exited"}) == "");
+                         Kind::no_cta, {"CTA 1 (rank 1", "has exited"}) == "");
   CHECK(fault_in_cluster(kSyncCluster + "  setp.eq.u32 %p2, %rank, 1;\n  @%p2 ret;\n  nanosleep.u32 100000;\n"
                                         "  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%remote];\n",
-                         Kind::illegal_address, {"has exited"}) == "");
+                         Kind::no_cta, {"has exited"}) == "");
   // addresses
-  CHECK(fault_in_cluster("  add.u32 %r1, %base, 0x5000000;\n  ld.shared::cluster.u32 %r2, [%r1];\n", Kind::illegal_address,
+  CHECK(fault_in_cluster("  add.u32 %r1, %base, 0x5000000;\n  ld.shared::cluster.u32 %r2, [%r1];\n", Kind::no_cta,
                          {"names no CTA of the cluster, which has 2 CTAs"}) == "");
-  CHECK(fault_in_cluster("  st.shared.u32 [smem], 1;\n" + kSyncCluster + "  ld.shared.u32 %r2, [%remote];\n", Kind::illegal_address,
+  CHECK(fault_in_cluster("  st.shared.u32 [smem], 1;\n" + kSyncCluster + "  ld.shared.u32 %r2, [%remote];\n", Kind::illegal_instruction,
                          {".shared::cluster does"}) == "");
   CHECK(fault_in_cluster("  add.u32 %r1, %remote, 0x10000;\n  st.shared::cluster.u32 [%r1], 1;\n", Kind::illegal_address,
                          {"is outside the CTA's shared memory"}) == "");

@@ -70,7 +70,7 @@ std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t by
       Cta& owner = *place.cta;
       const uint32_t at = place.address;
       if (&owner != &cta && space == AddressSpace::shared) {
-        fault(w, op, Fault::Kind::illegal_address, "lane " + std::to_string(lane) + ": address " + hex(address) + " lies in the shared memory" +
+        fault(w, op, Fault::Kind::illegal_instruction, "lane " + std::to_string(lane) + ": address " + hex(address) + " lies in the shared memory" +
               of_cta(cta, owner) + ", which .shared does not reach: .shared::cluster does");
       }
       const std::string outside = outside_shared(owner, at, bytes);

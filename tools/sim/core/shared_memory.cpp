@@ -48,13 +48,13 @@ std::string of_cta(const Cta& cta, const Cta& owner) {
 
 void require_alive(const Warp& w, const Op* op, const Cta& owner) {
   if (!owner.over || w.time <= owner.end) return;
-  fault(w, op, Fault::Kind::illegal_address, "the shared memory" + of_cta(*w.cta, owner) + " is gone: that CTA has exited. It has to wait, at a barrier of the cluster for example, until nobody needs its memory");
+  fault(w, op, Fault::Kind::no_cta, "the shared memory" + of_cta(*w.cta, owner) + " is gone: that CTA has exited. It has to wait, at a barrier of the cluster for example, until nobody needs its memory");
 }
 
 SharedPlace require_place(const Warp& w, const Op* op, uint64_t address) {
   const SharedPlace place = shared_place(*w.cta, address);
   if (!place.cta) {
-    fault(w, op, Fault::Kind::illegal_address, "shared address " + hex(address) + " names no CTA of the cluster, which has " +
+    fault(w, op, Fault::Kind::no_cta, "shared address " + hex(address) + " names no CTA of the cluster, which has " +
           std::to_string(w.cta->cluster->size) + (w.cta->cluster->size == 1 ? " CTA" : " CTAs"));
   }
   if (place.cta != w.cta) require_alive(w, op, *place.cta);

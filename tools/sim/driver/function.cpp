@@ -61,10 +61,24 @@ CUresult get_attribute(int* value, CUfunction_attribute attribute, CUfunction ha
       case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         *value = function.carveout;
         break;
+      case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+        *value = entry.explicit_cluster && entry.cluster[0] == 0;
+        break;
+      case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+      case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+      case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        *value = function.cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
+        break;
+      case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        *value = function.large_clusters;
+        break;
+      case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        *value = function.cluster_scheduling;
+        break;
       default:
         if (attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX)
           return fail(CUDA_ERROR_INVALID_VALUE, text("unknown function attribute ", attribute));
-        *value = 0;  // constant bank, cache mode, clusters: none
+        *value = 0;  // constant bank, cache mode: none
     }
     return CUDA_SUCCESS;
   });
@@ -91,15 +105,25 @@ CUresult set_attribute(CUfunction handle, CUfunction_attribute attribute, int va
                       "the carveout is a percentage or -1, not " + std::to_string(value));
         function.carveout = value;
         return CUDA_SUCCESS;
-      case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:  // a permission
-        if (value == 0 || value == 1) return CUDA_SUCCESS;
-        return fail(CUDA_ERROR_INVALID_VALUE, "a permission is 0 or 1, not " + std::to_string(value));
-      case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
       case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
       case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-      case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+      case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: {
+        const int d = attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;
+        if (value < 0 || (entry.cluster[0] != 0 && value != function.cluster[d]))
+          return fail(CUDA_ERROR_INVALID_VALUE,
+                      "a cluster's extent of " + entry.name + " set to " + std::to_string(value) +
+                          (value < 0 ? "" : ", but the entry requires " + std::to_string(function.cluster[d])));
+        function.cluster[d] = value;
+        return CUDA_SUCCESS;
+      }
+      case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        function.large_clusters = value != 0;
+        return CUDA_SUCCESS;
       case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "clusters of more than one block are not simulated");
+        if (value < CU_CLUSTER_SCHEDULING_POLICY_DEFAULT || value > CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING)
+          return fail(CUDA_ERROR_INVALID_VALUE, "there is no cluster scheduling policy " + std::to_string(value));
+        function.cluster_scheduling = value;
+        return CUDA_SUCCESS;
       default:
         return fail(CUDA_ERROR_INVALID_VALUE, text("function attribute cannot be set: ", attribute));
     }
@@ -128,26 +152,28 @@ CUresult get_name(const char** name, CUfunction handle) {
   });
 }
 
-// By threads, blocks and shared memory. Registers do not limit it: their number is known to an assembler, not
-// to PTX.
 CUresult occupancy(int* blocks, CUfunction handle, int block_size, size_t dynamic_shared) {
   return of_function(handle, [&](const Function& function) -> CUresult {
     if (blocks == nullptr) return null_result();
     if (block_size <= 0) return fail(CUDA_ERROR_INVALID_VALUE, "block size " + std::to_string(block_size));
-    const auto threads = static_cast<uint32_t>(block_size);
-    *blocks = 0;
-    if (threads > std::min(function.entry->max_threads, max_threads_per_block)) return CUDA_SUCCESS;
-    const uint64_t shared = function.entry->static_shared_bytes + uint64_t{dynamic_shared};
-    if (dynamic_shared > shared_opt_in || shared > shared_opt_in) return CUDA_SUCCESS;
-    const uint32_t warps = (threads + warp_size - 1) / warp_size;
-    const uint64_t block_shared = (shared + shared_reserved_per_block + 127) / 128 * 128;
-    *blocks = static_cast<int>(std::min<uint64_t>(
-        {max_blocks_per_sm, max_threads_per_sm / (warps * warp_size), shared_per_sm / block_shared}));
+    *blocks = static_cast<int>(blocks_per_sm(function, static_cast<uint32_t>(block_size), dynamic_shared));
     return CUDA_SUCCESS;
   });
 }
 
 }  // namespace
+
+// By threads, blocks and shared memory. Registers do not limit it: their number is known to an assembler, not
+// to PTX.
+uint32_t fa4::sim::driver::blocks_per_sm(const Function& function, uint64_t threads, uint64_t dynamic_shared) {
+  if (threads > std::min(function.entry->max_threads, max_threads_per_block)) return 0;
+  const uint64_t shared = function.entry->static_shared_bytes + dynamic_shared;
+  if (dynamic_shared > shared_opt_in || shared > shared_opt_in) return 0;
+  const uint64_t warps = (threads + warp_size - 1) / warp_size;
+  const uint64_t block_shared = (shared + shared_reserved_per_block + 127) / 128 * 128;
+  return static_cast<uint32_t>(std::min<uint64_t>(
+      {max_blocks_per_sm, max_threads_per_sm / (warps * warp_size), shared_per_sm / block_shared}));
+}
 
 FA4SIM_EXPORT CUresult CUDAAPI cuFuncGetAttribute(int* value, CUfunction_attribute attribute,
                                                   CUfunction function) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char device_name[] = "fa4 simulated GPU (sm_100)";
 
-// Attributes that are not zero. What is zero is not there: textures, managed memory, pools, clusters,
+// Attributes that are not zero. What is zero is not there: textures, managed memory, pools,
 // cooperative launches, mapped host memory.
 bool attribute_value(CUdevice_attribute attribute, uint32_t sm_count, int* value) {
   switch (attribute) {
@@ -43,6 +43,9 @@ bool attribute_value(CUdevice_attribute attribute, uint32_t sm_count, int* value
       break;
     case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
       *value = 65536;
+      break;
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+      *value = 1;
       break;
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
       *value = warp_size;

@@ -20,6 +20,7 @@ CUresult code_of(Fault::Kind kind) {
       return CUDA_ERROR_ILLEGAL_ADDRESS;
     case Fault::Kind::misaligned_address:
       return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case Fault::Kind::no_cta:
     case Fault::Kind::poison:
     case Fault::Kind::trap:
       return CUDA_ERROR_LAUNCH_FAILED;
@@ -34,18 +35,13 @@ CUresult code_of(Fault::Kind kind) {
   return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-std::string triple(const std::array<uint32_t, 3>& v) {
-  std::string text = std::to_string(v[0]);
-  for (int d = 1; d < 3; ++d) text.append(", ").append(std::to_string(v[d]));
-  return text.insert(0, 1, '(').append(")");
-}
-
 struct Request {
   std::array<uint32_t, 3> grid, block;
   uint32_t dynamic_shared;
   CUstream stream;
   void** params;
   void** extra;
+  std::array<uint32_t, 3> cluster{0, 0, 0};  // 0: the launch says nothing
 };
 
 CUresult check_shape(const Function& function, const Request& request) {
@@ -68,6 +64,9 @@ CUresult check_shape(const Function& function, const Request& request) {
     return fail(CUDA_ERROR_INVALID_VALUE,
                 "launch of " + entry.name + ": block of " + std::to_string(threads) +
                     " threads, but the kernel is built for " + std::to_string(entry.max_threads));
+  if (entry.required_block[0] != 0 && request.block != entry.required_block)
+    return fail(CUDA_ERROR_INVALID_VALUE, "launch of " + entry.name + ": block " + triple(request.block) +
+                                              ", but the kernel requires " + triple(entry.required_block));
   if (request.dynamic_shared > function.max_dynamic_shared)
     return fail(CUDA_ERROR_INVALID_VALUE, "launch of " + entry.name + ": " +
                                               std::to_string(request.dynamic_shared) +
@@ -166,6 +165,8 @@ CUresult launch(CUfunction handle, const Request& request) {
       return fail(CUDA_ERROR_INVALID_HANDLE,
                   "launch of " + entry.name + ": its module belongs to another context than the current one");
     if (CUresult r = check_shape(*function, request)) return r;
+    std::array<uint32_t, 3> cluster = request.cluster;
+    if (CUresult r = resolve_cluster(*function, request.grid, false, &cluster)) return r;
     std::vector<std::byte> params;
     if (CUresult r = gather_params(entry, request, &params)) return r;
     Launch work;
@@ -173,45 +174,12 @@ CUresult launch(CUfunction handle, const Request& request) {
     work.entry = entry.name;
     work.grid = request.grid;
     work.block = request.block;
+    work.cluster = cluster;
     work.dynamic_shared_bytes = request.dynamic_shared;
     work.params = params;
     work.global_addresses = function->code->global_addresses;
     return run(*function, current, work);
   });
-}
-
-CUresult check_cluster(const std::array<uint32_t, 3>& blocks) {
-  if (blocks == std::array<uint32_t, 3>{1, 1, 1}) return CUDA_SUCCESS;
-  return fail(CUDA_ERROR_NOT_SUPPORTED,
-              "cluster of " + triple(blocks) + " blocks: only (1, 1, 1) is simulated");
-}
-
-CUresult check_attribute(const CUlaunchAttribute& attribute) {
-  switch (attribute.id) {
-    // Hints, and permissions to overlap that running one launch after the other makes no use of.
-    case CU_LAUNCH_ATTRIBUTE_IGNORE:
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      return CUDA_SUCCESS;
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-      if (attribute.value.cooperative == 0) return CUDA_SUCCESS;
-      return fail(CUDA_ERROR_NOT_SUPPORTED, "cooperative launches are not simulated");
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
-      const auto& c = attribute.value.clusterDim;
-      return check_cluster({c.x, c.y, c.z});
-    }
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: {
-      const auto& c = attribute.value.preferredClusterDim;
-      return check_cluster({c.x, c.y, c.z});
-    }
-    default:
-      return fail(CUDA_ERROR_NOT_SUPPORTED, text("launch attribute is not simulated: ", attribute.id));
-  }
 }
 
 }  // namespace
@@ -222,7 +190,7 @@ FA4SIM_EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int 
                                               CUstream stream, void** params, void** extra) {
   return launch(
       function,
-      {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, dynamic_shared, stream, params, extra});
+      {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, dynamic_shared, stream, params, extra, {}});
 }
 
 FA4SIM_EXPORT CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
@@ -231,14 +199,16 @@ FA4SIM_EXPORT CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CU
     if (config == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "the launch configuration is null");
     if (config->numAttrs > 0 && config->attrs == nullptr)
       return fail(CUDA_ERROR_INVALID_VALUE, "launch attributes are announced but their array is null");
+    std::array<uint32_t, 3> cluster{0, 0, 0};
     for (unsigned i = 0; i < config->numAttrs; ++i)
-      if (CUresult r = check_attribute(config->attrs[i])) return r;
+      if (CUresult r = take_attribute(config->attrs[i], &cluster)) return r;
     return launch(function, {{config->gridDimX, config->gridDimY, config->gridDimZ},
                              {config->blockDimX, config->blockDimY, config->blockDimZ},
                              config->sharedMemBytes,
                              config->hStream,
                              params,
-                             extra});
+                             extra,
+                             cluster});
   });
 }
 

@@ -107,6 +107,8 @@ void add_functions(const std::shared_ptr<Code>& code, CUcontext context, CUmodul
     function->library = library;
     function->code = code;
     function->entry = &entry;
+    for (int d = 0; d < 3; ++d)
+      function->cluster[d] = entry.cluster[0] == 0 ? 0 : static_cast<int>(std::max(1u, entry.cluster[d]));
     function->max_dynamic_shared =
         entry.static_shared_bytes < shared_default ? shared_default - entry.static_shared_bytes : 0;
     (*functions)[entry.name] = state().functions.add(std::move(function));

@@ -122,6 +122,9 @@ struct Function {
   const EntryInfo* entry = nullptr;  // owned by code->program
   uint32_t max_dynamic_shared = 0;   // bytes
   int carveout = -1;                 // preferred percentage of shared memory, a hint
+  std::array<int, 3> cluster{};      // blocks of a cluster: as the entry requires or the host has set; 0: free
+  bool large_clusters = false;       // of more than 8 blocks
+  int cluster_scheduling = 0;        // CUclusterSchedulingPolicy, a hint
 };
 
 struct State {
@@ -169,6 +172,14 @@ CUresult check_initialised();
 // The stream, if not one of the implicit ones, must be live and belong to the context. Takes the lock.
 CUresult check_stream(CUstream stream, CUcontext current);
 bool is_implicit(CUstream stream);
+// Blocks of a function that an SM holds at a time.
+uint32_t blocks_per_sm(const Function& function, uint64_t threads, uint64_t dynamic_shared);
+// What an attribute of a launch says; of clusters it is their size, all 0 when the launch names none.
+CUresult take_attribute(const CUlaunchAttribute& attribute, std::array<uint32_t, 3>* cluster);
+// The clusters of a launch, from what it asks for, the function requires and the grid admits; all 0: none. A large one is
+// refused unless `any_size`.
+CUresult resolve_cluster(const Function& function, const std::array<uint32_t, 3>& grid, bool any_size, std::array<uint32_t, 3>* cluster);
+std::string triple(const std::array<uint32_t, 3>& v);  // "(1, 2, 3)"
 std::shared_ptr<Function> find_function(CUfunction function);
 // Makes a handle of each entry of code. Call with the lock held.
 void add_functions(const std::shared_ptr<Code>& code, CUcontext context, CUmodule module, CUlibrary library,

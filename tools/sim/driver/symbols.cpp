@@ -116,6 +116,8 @@ const Symbol symbols[] = {
     ROW(cuModuleUnload),
     ROW(cuOccupancyMaxActiveBlocksPerMultiprocessor),
     ROW(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags),
+    ROW(cuOccupancyMaxActiveClusters),
+    ROW(cuOccupancyMaxPotentialClusterSize),
     ROW(cuPointerGetAttribute),
     ROW(cuStreamBeginCapture),
     ROW(cuStreamCreate),

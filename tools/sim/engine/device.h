@@ -18,7 +18,10 @@ namespace fa4::sim {
 
 // The kernel did something that the hardware would fault on or that no valid program may do. what() is the report.
 struct Fault : std::runtime_error {
-  enum class Kind { illegal_instruction, illegal_address, misaligned_address, poison, deadlock, budget, bad_launch, trap, assertion };
+  enum class Kind {
+    illegal_instruction, illegal_address, misaligned_address, poison, deadlock, budget, bad_launch, trap, assertion,
+    no_cta,  // shared memory of a CTA that is not in the cluster or has exited
+  };
   Fault(Kind k, const std::string& report) : std::runtime_error(report), kind(k) {}
   Kind kind;
 };
@@ -50,6 +53,7 @@ struct EntryInfo {
   uint32_t static_shared_bytes = 0;
   uint32_t local_bytes = 0;
   uint32_t max_threads = 1024;            // from .maxntid / .reqntid
+  std::array<uint32_t, 3> required_block{0, 0, 0};  // .reqntid; 0: not given
   std::array<uint32_t, 3> cluster{0, 0, 0};  // .reqnctapercluster; 0: not given
   uint32_t max_cluster_rank = 0;          // .maxclusterrank; 0: not given
   bool explicit_cluster = false;          // its clusters' size must be given, there or with the launch

@@ -34,6 +34,7 @@ LoadedProgram::LoadedProgram(std::string ptx_text) : module_(ptx::parse(std::mov
     info.local_bytes = code.local_bytes;
     info.max_threads = code.max_threads;
     info.registers = code.launch_registers;
+    for (int d = 0; d < 3 && f.required_threads[0]; ++d) info.required_block[d] = std::max(1u, f.required_threads[d]);
     std::copy(code.cluster, code.cluster + 3, info.cluster.begin());
     info.max_cluster_rank = code.max_cluster_rank;
     info.explicit_cluster = code.explicit_cluster;
