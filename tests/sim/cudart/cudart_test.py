@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program of the CUDA runtime on the simulated GPU: cudart_test.py PROGRAM FOLDER, where the folder holds the
-stand-ins for libcudart.so.13 and libcuda.so.1. What the program itself can see it checks itself."""
+"""A program of the CUDA runtime on the simulated GPU: cudart_test.py PROGRAM FOLDER [PRELOAD], where the folder holds the
+stand-ins for libcudart.so.13 and libcuda.so.1, and PRELOAD is a library to load before them. What the program itself can see it checks itself."""
 
 import os
 import subprocess
 import sys
 import unittest
 
-PROGRAM, FOLDER = sys.argv[1:3]
+PROGRAM, FOLDER, *PRELOAD = sys.argv[1:]
 
 
 def run(what, expect=0, **environment):
     """Runs the program and returns what it wrote."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("FA4SIM_")}
     result = subprocess.run([PROGRAM, what], capture_output=True, text=True, timeout=120,
-                            env={**clean, "LD_LIBRARY_PATH": FOLDER, **environment})
+                            env={**clean, "LD_LIBRARY_PATH": FOLDER, "LD_PRELOAD": " ".join(PRELOAD), **environment})
     if result.returncode != expect:
         raise AssertionError(f"{what}: exit code {result.returncode}, {expect} expected:\n{result.stdout}{result.stderr}")
     return result.stdout + result.stderr
