@@ -78,6 +78,8 @@ std::vector<std::string> axioms_used(const support::SimulatorApi& simulator) {
     axioms.push_back("a register of tcgen05.ld is delivered, and its load over, when it is used, without tcgen05.wait::ld");
   if (simulator.axioms() & FA4SIM_AXIOM_TENSOR_FENCES)
     axioms.push_back("tcgen05.fence orders nothing that is not ordered without it");
+  if (simulator.axioms() & FA4SIM_AXIOM_CLUSTER_SCOPE)
+    axioms.push_back("an mbarrier arrival in another CTA of the cluster, and a wait for it, reach the cluster where they name no scope");
   return axioms;
 }
 

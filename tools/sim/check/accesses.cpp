@@ -58,12 +58,15 @@ void Checker::shared_cells(const Actor& who, const Access& access, uint32_t addr
   }
 }
 
-void Checker::shared_access(const Warp& w, const Op* op, int lane, const Cta&, uint32_t address, uint32_t bytes,
+void Checker::shared_access(const Warp& w, const Op* op, int lane, const Cta& owner, uint32_t address, uint32_t bytes,
                             bool write) {
   const Actor who = actor(w, lane);
-  const Access access{Agent::lane, op->order, uint16_t(who.lane), who.warp->now, op_index(op), 0};
-  shared_cells(who, access, address, bytes, write, Sense::thread);
-  order_access(w, op, lane, shared_location(address), write, false);
+  const bool remote = &owner != w.cta;
+  const uint32_t at = flat(owner, address);
+  const Access access{Agent::lane, op->order, uint16_t(who.lane), who.warp->now, op_index(op), remote ? kRemote : 0};
+  if (remote) note_remote(w, op, 1u << lane, owner, at);
+  shared_cells(who, access, at, bytes, write, Sense::thread);
+  order_access(w, op, lane, shared_location(at), write, false);
 }
 
 void Checker::global_cells(const Actor& who, const Access& access, uint64_t address, uint32_t bytes,
@@ -101,7 +104,7 @@ void Checker::note_global_write(uint64_t begin, uint64_t end, uint32_t op, uint3
     writer = global_writes_.back().writer;
   } else {
     std::string& text = writers_[{launch, op, warp}];
-    if (text.empty()) text = role_name(*cta_, warp) + ": write at " + place(*cta_, cta_->launch->code->ops.data() + op);
+    if (text.empty()) text = role(warp) + ": write at " + place(*cta_, cta_->launch->code->ops.data() + op);
     writer = &text;
   }
   global_writes_.push_back({launch, begin, end, cta_->id, op, uint16_t(warp), writer, cta_->launch->memory});
@@ -119,7 +122,7 @@ void Checker::global_access(const Warp& w, const Op* op, int lane, uint64_t addr
     generic_begin_ = std::min(generic_begin_, address);
     generic_end_ = std::max(generic_end_, address + bytes);
     if (!communicates)
-      note_global_write(address, address + bytes, op_index(op), w.index);
+      note_global_write(address, address + bytes, op_index(op), warp_of(w));
   }
   if (communicates) between_ctas(w, op, who, address, bytes, write);
   order_access(w, op, lane, global_location(address), write, true);
@@ -131,7 +134,7 @@ void Checker::global_access(const Warp& w, const Op* op, int lane, uint64_t addr
 // Calls f(first byte, end) for the rows of global memory that a box covers.
 template <class F>
 void Checker::each_box_row(const Event& event, F f) const {
-  const TensorMap& map = cta_->maps[event.slot];
+  const TensorMap& map = event.cta->maps[event.slot];
   const int64_t element = map.element_bytes();
   int64_t begin[5] = {}, end[5] = {};
   for (uint32_t d = 0; d < map.rank; ++d) {
@@ -237,30 +240,41 @@ void Checker::publish_fenced(uint32_t lane, Clock& into) {
 
 // What a strong write that releases nothing passes on: what the thread's fence covers, and, of tcgen05
 // operations, what its tcgen05.fence::before_thread_sync covers.
-void Checker::publish_relaxed(const Warp& w, int lane, Clock& into) {
+void Checker::publish_relaxed(const Warp& w, int lane, Clock& into, bool far) {
   relaxed_ = true;
   const Actor who = actor(w, lane);
   join_tensor(w, *who.group, 1u << lane, into.tensor);
-  publish_fenced(who.lane, into);
+  join(into.inits, who.group->clock.inits);
+  const auto fenced = fenced_.find(who.lane);
+  if (fenced != fenced_.end() && (!far || fenced->second.beyond_cta_in_cluster)) publish_fenced(who.lane, into);
 }
 
 // A strong read that acquires nothing: known after the next fence; of tcgen05 operations, after the next
 // tcgen05.fence::after_thread_sync.
-void Checker::learn_relaxed(const Warp& w, int lane, const Clock& from) {
+void Checker::learn_relaxed(const Warp& w, int lane, const Clock& from, bool far) {
   relaxed_ = true;
-  each_group(warps_[w.index], 1u << lane, [&](Group& g) { join(g.tensor_seen, from.tensor); });
-  seen_of(w.index * kLanes + uint32_t(lane)).clock.join_all(from);
+  each_group(warps_[warp_of(w)], 1u << lane, [&](Group& g) {
+    join(g.tensor_seen, from.tensor);
+    join(g.clock.inits, from.inits);
+  });
+  Seen& seen = seen_of(warp_of(w) * kLanes + uint32_t(lane));
+  if (!far) return seen.clock.join_all(from);
+  if (seen.far.empty()) seen.far.emplace_back(lanes_);
+  seen.far[0].join_all(from);
 }
 
 Checker::Seen& Checker::seen_of(uint32_t lane) {
   const auto found = seen_.find(lane);
-  return found != seen_.end() ? found->second : seen_.emplace(lane, Seen{Clock(lanes_), false}).first->second;
+  return found != seen_.end() ? found->second : seen_.emplace(lane, Seen{Clock(lanes_), false, {}}).first->second;
 }
 
-Clock& Checker::clock_at(uint64_t location) {
-  const auto found = locations_.find(location);
-  return found != locations_.end() ? found->second
-                                   : locations_.emplace(location, Clock(lanes_)).first->second;
+Clock& Checker::clock_at(uint64_t location, uint32_t rank, bool far) {
+  std::vector<Released>& all = locations_[location];
+  for (Released& r : all) {
+    if (r.rank == rank && r.far == far) return r.clock;
+  }
+  all.push_back({rank, far, Clock(lanes_)});
+  return all.back().clock;
 }
 
 // A strong write that follows a release (or is one) and a strong read that precedes an acquire (or is one)
@@ -270,7 +284,7 @@ void Checker::order_access(const Warp& w, const Op* op, int lane, uint64_t locat
                            bool global) {
   const uint8_t order = op->order;
   const bool beyond = global && cta_->launch->code->communicates;
-  const uint32_t thread = w.index * kLanes + uint32_t(lane);
+  const uint32_t thread = warp_of(w) * kLanes + uint32_t(lane);
   if (!(order & kStrong)) {
     if (!write) return;
     locations_.erase(location);
@@ -279,18 +293,22 @@ void Checker::order_access(const Warp& w, const Op* op, int lane, uint64_t locat
   }
   if (!write) {
     if (order & kReduction) return;  // no acquire pattern (PTX ISA 8.11.1)
-    const auto found = locations_.find(location);
-    if (found != locations_.end()) {
-      if (provenance_ && (order & kAcquire)) provenance_->acquired(found->second.sources, w.index, 1u << lane, op_index(op), "what was written there");
-      if (order & kAcquire)
-        acquire(w, 1u << lane, found->second);
-      else
-        learn_relaxed(w, lane, found->second);
+    if (const auto found = locations_.find(location); found != locations_.end()) {
+      for (const Released& r : found->second) {
+        const bool elsewhere = r.rank != w.cta->rank;
+        if (elsewhere && !(r.far && (order & kBeyondCtaInCluster))) continue;
+        if (provenance_ && (order & kAcquire))
+          provenance_->acquired(r.clock.sources, warp_of(w), 1u << lane, op_index(op), "what was written there");
+        if (order & kAcquire)
+          acquire(w, 1u << lane, r.clock);
+        else
+          learn_relaxed(w, lane, r.clock, elsewhere);
+      }
     }
     const ForeignClocks* published = beyond && (order & kBeyondCta) ? grid_.published(location) : nullptr;
     if (!published) return;
     if (order & kAcquire) {
-      each_group(warps_[w.index], 1u << lane, [&](Group& g) { learn_published(*published, g.clock); });
+      each_group(warps_[warp_of(w)], 1u << lane, [&](Group& g) { learn_published(*published, g.clock); });
     } else {
       Seen& seen = seen_of(thread);
       learn_published(*published, seen.clock);
@@ -303,12 +321,18 @@ void Checker::order_access(const Warp& w, const Op* op, int lane, uint64_t locat
     if (order & kRelease)
       release(w, op, 1u << lane, into);
     else
-      publish_relaxed(w, lane, into);
+      publish_relaxed(w, lane, into, false);
   };
-  Clock& at = clock_at(location);
-  if (!atomic) at.reset();
-  if (!beyond) return pass_on(at);
   const auto fenced = fenced_.find(thread);
+  const bool fenced_far = fenced != fenced_.end() && fenced->second.beyond_cta_in_cluster;
+  const bool far = size_ > 1 && (order & kBeyondCtaInCluster) && ((order & kRelease) || fenced_far);
+  if (!atomic) {
+    if (const auto found = locations_.find(location); found != locations_.end()) {
+      for (Released& r : found->second) r.clock.reset();
+    }
+  }
+  Clock& at = clock_at(location, w.cta->rank, far);
+  if (!beyond) return pass_on(at);
   const bool release_reaches = (order & kRelease) || (fenced != fenced_.end() && fenced->second.beyond_cta);
   if (!(order & kBeyondCta) || !release_reaches) {
     grid_.publish(location, !atomic, {});
@@ -323,22 +347,24 @@ void Checker::order_access(const Warp& w, const Op* op, int lane, uint64_t locat
 void Checker::memory_fence(const Warp& w, const Op* op, Mask lanes) {
   if (op->order & kAcquire) {
     for (Mask m = lanes; m; m &= m - 1) {
-      const auto seen = seen_.find(w.index * kLanes + uint32_t(first_lane(m)));
+      const auto seen = seen_.find(warp_of(w) * kLanes + uint32_t(first_lane(m)));
       if (seen == seen_.end()) continue;
       Seen known = std::move(seen->second);
       seen_.erase(seen);
       // A fence of the CTA's scope makes nothing of other CTAs known.
       if (known.beyond_cta && !(op->order & kBeyondCta)) known.clock.foreign.clear();
-      if (provenance_) provenance_->acquired(known.clock.sources, w.index, m & (0u - m), op_index(op), "what was read before");
+      if (provenance_) provenance_->acquired(known.clock.sources, warp_of(w), m & (0u - m), op_index(op), "what was read before");
       acquire(w, m & (0u - m), known.clock);
+      if (!known.far.empty() && (op->order & kBeyondCtaInCluster)) acquire(w, m & (0u - m), known.far[0]);
     }
   }
   if (!(op->order & kRelease)) return;
-  WarpState& s = warps_[w.index];
+  WarpState& s = warps_[warp_of(w)];
   each_group(s, lanes, [&](Group& g) {
     const auto clock = std::make_shared<const Clock>(g.clock);
     for (Mask m = lanes & g.lanes; m; m &= m - 1) {
-      fenced_[w.index * kLanes + uint32_t(first_lane(m))] = {clock, s.now, (op->order & kBeyondCta) != 0};
+      fenced_[warp_of(w) * kLanes + uint32_t(first_lane(m))] = {clock, s.now, (op->order & kBeyondCta) != 0,
+                                                                        (op->order & kBeyondCtaInCluster) != 0};
     }
   });
   s.releases.push_back({s.now, op_index(op)});
@@ -347,7 +373,7 @@ void Checker::memory_fence(const Warp& w, const Op* op, Mask lanes) {
 
 void Checker::between_ctas(const Warp& w, const Op* op, const Actor& who, uint64_t address, uint32_t bytes,
                            bool write) {
-  const Grid::Access now{cta_->id, who.lane, who.warp->now, op_index(op), op->order, w.index};
+  const Grid::Access now{cta_->id, who.lane, who.warp->now, op_index(op), op->order, warp_of(w)};
   for (uint64_t word = address / 4; word < (address + bytes + 3) / 4; ++word) {
     grid_.access(
         word, now, write, who.group->clock.foreign, [&](const Grid::Access& before, bool before_wrote) {
@@ -357,10 +383,10 @@ void Checker::between_ctas(const Warp& w, const Op* op, const Actor& who, uint64
           f.cycle = w.time;
           memory_at_ = word * 4;
           f.memory = memory_name(nullptr);
-          f.first = "CTA " + std::to_string(before.cta) + ", " + role_name(*cta_, before.warp) + ", lane " +
+          f.first = "CTA " + std::to_string(before.cta) + ", " + role_name(*cta_, before.warp % cta_warps_) + ", lane " +
                     std::to_string(before.lane % kLanes) + (before_wrote ? ": write at " : ": read at ") +
                     place(*cta_, ops + before.op);
-          f.second = "CTA " + std::to_string(now.cta) + ", " + role_name(*cta_, w.index) + ", lane " +
+          f.second = "CTA " + std::to_string(now.cta) + ", " + role_name(*w.cta, w.index) + ", lane " +
                      std::to_string(now.lane % kLanes) + (write ? ": write at " : ": read at ") +
                      place(*cta_, op);
           f.last_sync = "no release whose scope reaches beyond the CTA leads from the first to the second";
@@ -379,8 +405,8 @@ void Checker::between_ctas(const Warp& w, const Op* op, const Actor& who, uint64
 // Threads use a barrier concurrently, but not while it is made or ended.
 void Checker::used(const Warp& w, const Op* op, Mask lanes, Barrier& b) {
   for (Mask m = lanes; m; m &= m - 1) {
-    Barrier::Use& use = b.uses[w.index * kLanes + uint32_t(first_lane(m))];
-    use.time = warps_[w.index].now;
+    Barrier::Use& use = b.uses[warp_of(w) * kLanes + uint32_t(first_lane(m))];
+    use.time = warps_[warp_of(w)].now;
     use.op = op_index(op);
   }
 }
@@ -399,12 +425,12 @@ void Checker::require_unused(const Actor& who, const Access& now, Barrier& b) {
 // has waited for one phase after the other and comes when two more have completed passes a wait that was
 // meant for an older one.
 void Checker::note_phase(const Warp& w, const Op* op, Mask lanes, Barrier& b) {
-  const MBarrier* live = mbarrier_in(*cta_, b.address, 8);
+  const MBarrier* live = live_barrier(b.address);
   if (!live) return;
   const bool by_parity = op->mode & 2;
   for (Mask m = lanes; m; m &= m - 1) {
     const int lane = first_lane(m);
-    Barrier::Use& use = b.uses[w.index * kLanes + uint32_t(lane)];
+    Barrier::Use& use = b.uses[warp_of(w) * kLanes + uint32_t(lane)];
     const uint32_t value = w.rows[op->b].lane[lane];
     const uint32_t wanted = by_parity ? use.seen : value;
     const bool next =
@@ -435,13 +461,13 @@ void Checker::require_waits_seen(const Barrier& b) {
       return !clock.empty() &&
              *std::max_element(clock.begin() + first, clock.begin() + first + kLanes) >= wait.time;
     };
-    if (seen_by(b.gathering.plain) || seen_by(b.cause)) continue;
+    if (seen_by(b.gathering.plain) || seen_by(b.cause) || (!b.far.empty() && seen_by(b.far[0].plain))) continue;
     if (again(FindingKind::phase_overrun, wait.op, b.newest_arrival.op)) continue;
     const Op* ops = cta_->launch->code->ops.data();
     Finding f = new_finding(FindingKind::phase_overrun, wait.op, b.newest_arrival.op);
-    f.cycle = cta_->warps[wait.index / kLanes].time;
-    f.memory = barrier_name(*cta_, b.address);
-    f.first = role_name(*cta_, wait.index / kLanes) + ": wait by parity at " + place(*cta_, ops + wait.op);
+    f.cycle = time_of(wait.index / kLanes);
+    f.memory = barrier_text(b.address);
+    f.first = role(wait.index / kLanes) + ": wait by parity at " + place(*cta_, ops + wait.op);
     f.second = "the next phase completes by the arrival at " + place(*cta_, ops + b.newest_arrival.op) +
                ", which may come before that wait; the wait would then not end";
     f.chain =
@@ -451,7 +477,7 @@ void Checker::require_waits_seen(const Barrier& b) {
 }
 
 void Checker::mbarrier_invalidated(const Warp& w, const Op* op, int lane, uint32_t address) {
-  Barrier* b = find_barrier(address);
+  Barrier* b = find_barrier(flat(*w.cta, address));
   if (!b) return;
   require_visible_init(actor(w, lane), *b, op, false);
   const Actor who = actor(w, lane);

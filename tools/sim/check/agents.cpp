@@ -18,15 +18,41 @@ uint32_t Checker::snapshot() {
   return token;
 }
 
+// Calls f(access) for the newest writes of the cells.
+template <class F>
+void Checker::each_written(uint32_t address, uint32_t bytes, F f) {
+  for (uint32_t word = address / 4; word < (address + bytes) / 4; ++word) {
+    f(shared_[word].write);
+    if (const auto split = bytes_of_word_.find(word); split != bytes_of_word_.end()) {
+      for (Cell& cell : split->second) f(cell.write);
+    }
+  }
+}
+
 uint32_t Checker::copy_in_issued(const Warp& w, const Event& event) {
   const Actor who = actor(w, event.lane);
-  Barrier* b = find_barrier(event.address);
-  if (b) require_visible_init(who, *b, event.op, true);
-  const Access access{
-      Agent::copy_in,   0, uint16_t(b ? b->component : kFirstBarrier), kPending, op_index(event.op),
-      uint32_t(w.index)};
-  shared_cells(who, access, event.shared, event.extent, true, Sense::async);
-  read_box(event, who, access);
+  const Cta& target = *event.target;
+  const uint32_t to = flat(target, event.shared);
+  Barrier* b = find_barrier(flat(target, event.address));
+  if (&target != w.cta) note_remote(w, event.op, 1u << event.lane, target, to);
+  const bool store = event.kind == Event::Kind::remote_store, between = event.kind == Event::Kind::shared_copy;
+  if (b) require_visible_init(who, *b, event.op, !store);
+  // Of reductions each element is an atomic operation.
+  const bool reduces = (store || between) && event.op->target != 0;
+  const uint8_t order = reduces ? kStrong | kAtomic | kReduction | kBeyondCtaInCluster : 0;
+  const Access access{Agent::copy_in, order, uint16_t(b ? b->component : kFirstBarrier), kPending, op_index(event.op), warp_of(w)};
+  if (between) {
+    const Access read{Agent::copy_in, 0, access.index, kPending, access.op, access.lanes};
+    shared_cells(who, read, flat(*w.cta, event.source), event.extent, false, Sense::async);
+    if (&target != w.cta) {
+      std::vector<Access>& reads = remote_reads_[w.cta->rank];  // the newest for each barrier
+      const auto same = std::find_if(reads.begin(), reads.end(), [&](const Access& a) { return a.index == read.index; });
+      if (same == reads.end()) reads.push_back(read);
+      else *same = read;
+    }
+  }
+  shared_cells(who, access, to, event.extent, true, store ? Sense::thread : Sense::async);
+  if (!store && !between) read_box(event, who, access);
   if (b) b->newest_copy = access;
   // The completion makes the copy known and nothing of what its thread did before (PTX ISA 8.9.1.1).
   ++who.warp->now;
@@ -34,22 +60,33 @@ uint32_t Checker::copy_in_issued(const Warp& w, const Event& event) {
 }
 
 void Checker::copy_in_landed(const Event& event) {
-  Barrier* b = find_barrier(event.address);
-  const MBarrier* live = nullptr;
-  if (b) live = mbarrier_in(*cta_, event.address, 8);
-  if (!b || !live) return;
-  b->newest_copy.time = live->phase + 1;
+  Barrier* b = find_barrier(flat(*event.target, event.address));
+  const MBarrier* live = b ? live_barrier(b->address) : nullptr;
+  if (!live) return;
+  const Time over = live->phase + 1;
+  b->newest_copy.time = over;
   b->newest_arrival = b->newest_copy;
-  for (uint32_t i = event.shared / 4; i < (event.shared + event.extent) / 4; ++i) {
-    const auto settle = [&](Access& a) {
-      if (a.agent == Agent::copy_in && a.time == kPending) a.time = live->phase + 1;
-    };
-    settle(shared_[i].write);
-    if (bytes_of_word_.empty()) continue;
-    if (const auto split = bytes_of_word_.find(i); split != bytes_of_word_.end()) {
-      for (Cell& cell : split->second) settle(cell.write);
+  const auto settle = [&](Access& a) {
+    if (a.agent == Agent::copy_in && a.time == kPending && a.index == b->component) a.time = over;
+  };
+  each_written(flat(*event.target, event.shared), event.extent, settle);
+  if (event.kind != Event::Kind::shared_copy) return;
+  const uint32_t source = flat(*event.cta, event.source);
+  for (uint32_t word = source / 4; word < (source + event.extent) / 4; ++word) {
+    settle(shared_[word].read);
+    if (const auto others = shared_readers_.find(word); others != shared_readers_.end()) {
+      for (Access& a : others->second) settle(a);
+    }
+    if (const auto split = bytes_of_word_.find(word); split != bytes_of_word_.end()) {
+      for (uint32_t byte = 0; byte < 4; ++byte) {
+        settle(split->second[byte].read);
+        if (const auto others = byte_readers_.find(4 * word + byte); others != byte_readers_.end()) {
+          for (Access& a : others->second) settle(a);
+        }
+      }
     }
   }
+  for (Access& a : remote_reads_[event.cta->rank]) settle(a);
 }
 
 Checker::StoreStream& Checker::stream(uint32_t lane, Component* component) {
@@ -67,8 +104,8 @@ void Checker::copy_out_issued(const Warp& w, const Event& event) {
   const Time time = ++s.issued;
   if (s.groups.empty() || s.groups.back().first != event.group) s.groups.push_back({event.group, time});
   s.groups.back().second = time;
-  Access access{Agent::copy_out, 0, uint16_t(component), time, op_index(event.op), uint32_t(w.index)};
-  shared_cells(who, access, event.shared, event.extent, false, Sense::async);
+  Access access{Agent::copy_out, 0, uint16_t(component), time, op_index(event.op), uint32_t(warp_of(w))};
+  shared_cells(who, access, flat(*w.cta, event.shared), event.extent, false, Sense::async);
   s.newest = access;
   ++access.index;  // what it writes is there when the whole store is complete
   log_box(event, who, access);
@@ -78,7 +115,7 @@ void Checker::copy_out_issued(const Warp& w, const Event& event) {
 void Checker::copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pending_group, bool read_only) {
   for (Mask m = lanes; m; m &= m - 1) {
     const int lane = first_lane(m);
-    const uint32_t thread = w.index * kLanes + uint32_t(lane);
+    const uint32_t thread = warp_of(w) * kLanes + uint32_t(lane);
     if (std::none_of(streams_.begin(), streams_.end(),
                      [&](const StoreStream& s) { return s.lane == thread; }))
       continue;
@@ -90,7 +127,7 @@ void Checker::copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pendin
     }
     const std::vector<Time>& known = actor(w, lane).group->clock.plain;
     if (known[component] >= done && (read_only || known[component + 1] >= done)) continue;
-    each_group(warps_[w.index], 1u << lane, [&](Group& g) {
+    each_group(warps_[warp_of(w)], 1u << lane, [&](Group& g) {
       g.clock.plain[component] = std::max(g.clock.plain[component], done);
       if (!read_only) g.clock.plain[component + 1] = std::max(g.clock.plain[component + 1], done);
     });
@@ -98,7 +135,7 @@ void Checker::copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pendin
       Provenance::Sources over;
       provenance_->completed(over, component, done, s.newest.op);
       if (!read_only) provenance_->completed(over, component + 1, done, s.newest.op);
-      provenance_->acquired(over, w.index, 1u << lane, op_index(w.fragments[size_t(w.current)].pc) - 1,
+      provenance_->acquired(over, warp_of(w), 1u << lane, op_index(w.fragments[size_t(w.current)].pc) - 1,
                             "the bulk group");
     }
     std::erase_if(s.groups, [&](const auto& g) { return !read_only && g.first < first_pending_group; });
@@ -107,21 +144,10 @@ void Checker::copy_group_waited(const Warp& w, Mask lanes, uint64_t first_pendin
 
 // ---- cp.async: writes of a lane in the generic proxy that are over when the lane has waited, or when an mbarrier's phase is
 
-// Calls f(access) for the newest writes of the cells.
-template <class F>
-void Checker::each_written(uint32_t address, uint32_t bytes, F f) {
-  for (uint32_t word = address / 4; word < (address + bytes) / 4; ++word) {
-    f(shared_[word].write);
-    if (const auto split = bytes_of_word_.find(word); split != bytes_of_word_.end()) {
-      for (Cell& cell : split->second) f(cell.write);
-    }
-  }
-}
-
 void Checker::thread_copy_issued(const Warp& w, const Op* op, int lane, uint32_t address, uint32_t bytes) {
   const Actor who = actor(w, lane);
-  const Access access{Agent::thread_copy, 0, uint16_t(who.lane), kPending, op_index(op), uint32_t(w.index)};
-  shared_cells(who, access, address, bytes, true, Sense::thread);
+  const Access access{Agent::thread_copy, 0, uint16_t(who.lane), kPending, op_index(op), uint32_t(warp_of(w))};
+  shared_cells(who, access, flat(*w.cta, address), bytes, true, Sense::thread);
   auto& [count, newest] = copies_[who.lane];
   ++count;
   newest = access;
@@ -131,25 +157,25 @@ void Checker::thread_copy_issued(const Warp& w, const Op* op, int lane, uint32_t
 void Checker::thread_copy_waited(const Warp& w, int lane, uint32_t address, uint32_t bytes) {
   const Actor who = actor(w, lane);
   --copies_[who.lane].first;
-  each_written(address, bytes, [&](Access& a) {
+  each_written(flat(*w.cta, address), bytes, [&](Access& a) {
     if (a.agent == Agent::thread_copy && a.index == who.lane && a.time == kPending) a = {Agent::lane, 0, uint16_t(who.lane), who.warp->now, a.op, 0};
   });
 }
 
 void Checker::thread_copy_arrival_issued(const Warp& w, const Event& event) {
-  if (Barrier* b = find_barrier(event.address)) {
+  if (Barrier* b = find_barrier(barrier_of(event))) {
     require_visible_init(actor(w, event.lane), *b, event.op, false);
     used(w, event.op, 1u << event.lane, *b);
   }
 }
 
 void Checker::thread_copy_arrived(const Event& event, uint32_t address, uint32_t bytes) {
-  const uint32_t lane = event.warp * kLanes + event.lane;
+  const uint32_t lane = warp_of(event) * kLanes + event.lane;
   --copies_[lane].first;
-  Barrier* b = find_barrier(event.address);
-  const MBarrier* live = b ? mbarrier_in(*cta_, event.address, 8) : nullptr;
+  Barrier* b = find_barrier(barrier_of(event));
+  const MBarrier* live = b ? live_barrier(b->address) : nullptr;
   if (!live) return;
-  each_written(address, bytes, [&](Access& a) {
+  each_written(flat(*event.cta, address), bytes, [&](Access& a) {
     if (a.agent != Agent::thread_copy || a.index != lane || a.time != kPending) return;
     a.index = uint16_t(b->component);
     a.time = live->phase + 1;
@@ -158,38 +184,40 @@ void Checker::thread_copy_arrived(const Event& event, uint32_t address, uint32_t
 }
 
 void Checker::thread_copy_arriving(const Event& event) {
-  if (Barrier* b = find_barrier(event.address)) b->newest_arrival = {Agent::lane, 0, uint16_t(event.warp * kLanes + event.lane), 0, op_index(event.op), 0};
+  if (Barrier* b = find_barrier(barrier_of(event))) b->newest_arrival = {Agent::lane, 0, uint16_t(warp_of(event) * kLanes + event.lane), 0, op_index(event.op), 0};
 }
 
 void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess& mma) {
   const Actor who = actor(w, lane);
   const uint32_t accumulator = mma.d_column | mma.n << 9 | mma.m << 18;
-  const Access access{Agent::mma, 0, uint16_t(who.lane), ++mmas_, op_index(op), accumulator};
-  newest_mma_[who.lane] = mmas_;
-  newest_mma_access_ = access;
-  mma_issue_.push_back(who.warp->now);
+  MmaStream& stream = mmas_[w.cta->rank];
+  const Access access{Agent::mma, 0, uint16_t(who.lane), ++stream.issued, op_index(op), accumulator};
+  newest_mma_[who.lane] = stream.issued;
+  stream.newest = access;
+  stream.issue.push_back(who.warp->now);
+  const uint32_t tmem = w.cta->rank * kTmemCells;
   const auto read_operand = [&](const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
     each_chunk(d, mn_major, rows, [&](uint32_t, uint32_t, uint32_t address) {
-      shared_cells(who, access, address, 16, false, Sense::async);
+      shared_cells(who, access, flat(*w.cta, address), 16, false, Sense::async);
     });
   };
   if (mma.a) {
     read_operand(*mma.a, mma.a_mn_major, mma.m);
   } else {
-    const uint32_t first = mma.a_column * TensorMemory::partitions;
+    const uint32_t first = tmem + mma.a_column * TensorMemory::partitions;
     read_cells(&tmem_[first], 8 * TensorMemory::partitions, tmem_readers_, first, who, access, Sense::thread,
                Tensor::fenced);
   }
   read_operand(*mma.b, mma.b_mn_major, mma.n);
-  const uint32_t first = mma.d_column * TensorMemory::partitions;
+  const uint32_t first = tmem + mma.d_column * TensorMemory::partitions;
   write_cells(&tmem_[first], size_t(mma.n) * TensorMemory::partitions, tmem_readers_, first, who, access,
               Sense::thread, Tensor::fenced);
-  mma_clock_.join_untensored(who.group->clock);
-  join_tensor(w, *who.group, 1u << lane, mma_clock_.tensor);
-  Time& own = mma_clock_.plain[kFirstLane + who.lane];
+  stream.clock.join_untensored(who.group->clock);
+  join_tensor(w, *who.group, 1u << lane, stream.clock.tensor);
+  Time& own = stream.clock.plain[kFirstLane + who.lane];
   own = std::max(own, who.warp->now);
   if (provenance_)
-    provenance_->released(mma_clock_.sources, Provenance::By::mma, w.index, 1u << lane, who.warp->now,
+    provenance_->released(stream.clock.sources, Provenance::By::mma, warp_of(w), 1u << lane, who.warp->now,
                           op_index(op));
   ++who.warp->now;
 }
@@ -197,11 +225,11 @@ void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess&
 // A warp's part of a wgmma.mma_async is taken to read all of A and B: nothing says which warp reads what of A.
 void Checker::wgmma_issued(const Warp& w, const Op* op, const WgmmaAccess& wgmma) {
   const Actor who = actor(w, 0);
-  const Access access{Agent::wgmma, 0, uint16_t(kFirstWgmma + w.index), Time(wgmma.number), op_index(op), w.index};
-  newest_wgmma_[w.index] = access;
+  const Access access{Agent::wgmma, 0, uint16_t(kFirstLane + lanes_ + warp_of(w)), Time(wgmma.number), op_index(op), warp_of(w)};
+  newest_wgmma_[warp_of(w)] = access;
   const auto read_operand = [&](const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
     each_chunk(d, mn_major, rows, [&](uint32_t, uint32_t, uint32_t address) {
-      shared_cells(who, access, address, 16, false, Sense::async);
+      shared_cells(who, access, flat(*w.cta, address), 16, false, Sense::async);
     });
   };
   if (wgmma.a) read_operand(*wgmma.a, wgmma.a_mn_major, 64);
@@ -210,15 +238,16 @@ void Checker::wgmma_issued(const Warp& w, const Op* op, const WgmmaAccess& wgmma
 }
 
 void Checker::wgmma_waited(const Warp& w, uint64_t number) {
-  each_group(warps_[w.index], w.alive, [&](Group& g) {
-    Time& known = g.clock.plain[kFirstWgmma + w.index];
+  each_group(warps_[warp_of(w)], w.alive, [&](Group& g) {
+    Time& known = g.clock.plain[kFirstLane + lanes_ + warp_of(w)];
     known = std::max(known, Time(number));
   });
 }
 
 uint32_t Checker::commit_issued(const Warp& w, const Event& event) {
   const Actor who = actor(w, event.lane);
-  if (Barrier* b = find_barrier(event.address)) {
+  if (event.target != w.cta) note_remote(w, event.op, 1u << event.lane, *event.target, barrier_of(event));
+  if (Barrier* b = find_barrier(barrier_of(event))) {
     require_visible_init(who, *b, event.op, false);
     b->newest_commit = {Agent::mma, 0, uint16_t(who.lane), kPending, op_index(event.op), 0};
   }
@@ -227,20 +256,22 @@ uint32_t Checker::commit_issued(const Warp& w, const Event& event) {
   causes_[token] = who.group->clock.plain;
   causes_[token][kFirstLane + who.lane] = who.warp->now;
   Clock& clock = snapshots_[token];
-  clock = mma_clock_;
-  clock.plain[kMmaStream] = clock.tensor[kMmaStream] = newest_mma_[who.lane];
+  clock = mmas_[w.cta->rank].clock;
+  const Component mmas = kMmaStream + w.cta->rank;
+  clock.plain[mmas] = clock.tensor[mmas] = newest_mma_[who.lane];
   if (provenance_)
-    provenance_->completed(clock.sources, kMmaStream, newest_mma_[who.lane], op_index(event.op));
+    provenance_->completed(clock.sources, mmas, newest_mma_[who.lane], op_index(event.op));
   return token;
 }
 
 void Checker::commit_landed(const Event& event) {
-  if (Barrier* b = find_barrier(event.address)) {
-    b->gathering.join_all(snapshots_[event.token]);
+  if (Barrier* b = find_barrier(barrier_of(event))) {
+    const bool far = event.target != event.cta;
+    (far ? b->far[0] : b->gathering).join_all(snapshots_[event.token]);
+    if (far) b->far_released[0] = true;
     join(b->cause, causes_[event.token]);
-    b->newest_arrival = {Agent::mma, 0, uint16_t(event.warp * kLanes + event.lane), 0, op_index(event.op), 0};
-    const MBarrier* live = mbarrier_in(*cta_, event.address, 8);
-    if (live) b->newest_commit.time = live->phase + 1;
+    b->newest_arrival = {Agent::mma, 0, uint16_t(warp_of(event) * kLanes + event.lane), 0, op_index(event.op), 0};
+    if (const MBarrier* live = live_barrier(b->address)) b->newest_commit.time = live->phase + 1;
   }
   free_snapshots_.push_back(event.token);
 }

@@ -11,24 +11,29 @@ namespace fa4::sim::check {
 // ---- life ----------------------------------------------------------------------------------------------------------------
 
 void Checker::begin(const Cta& cta) {
+  if (cta.rank != 0) return;  // the whole cluster is there when its first CTA begins
   cta_ = &cta;
+  size_ = cta.cluster->size;
   if (cta.launch->code->communicates) grid_.begin_launch(cta.launch->serial);
-  lanes_ = uint32_t(cta.warps.size()) * kLanes;
-  warps_.resize(cta.warps.size());
+  cta_warps_ = uint32_t(cta.warps.size());
+  lanes_ = size_ * cta_warps_ * kLanes;
+  warps_.resize(size_t(size_) * cta_warps_);
   for (size_t i = 0; i < warps_.size(); ++i) {
     WarpState& s = warps_[i];
     s.now = 1;
     s.groups.resize(1);
     s.groups[0].lanes = kAllLanes;
     s.groups[0].clock = Clock(lanes_);
-    s.groups[0].tensor_seen.assign(kFirstLane + lanes_, 0);
+    s.groups[0].clock.plain[kBegun + i / cta_warps_] = 1;
+    s.groups[0].tensor_seen.assign(Clock::size(lanes_), 0);
     s.releases.clear();
     s.loads.clear();
     s.stores.clear();
     s.proxy_fences.clear();
   }
-  shared_.assign((cta.shared_end + 3) / 4 + 16, Cell{});
-  tmem_.assign(TensorMemory::columns * TensorMemory::partitions, Cell{});
+  shared_bytes_ = (cta.shared_end + 64 + 63) / 64 * 64;
+  shared_.assign(size_t(size_) * shared_bytes_ / 4, Cell{});
+  tmem_.assign(size_t(size_) * kTmemCells, Cell{});
   bytes_of_word_.clear();
   byte_readers_.clear();
   shared_readers_.clear();
@@ -45,13 +50,14 @@ void Checker::begin(const Cta& cta) {
   stored_end_ = generic_end_ = 0;
   barriers_.clear();
   barrier_at_.clear();
-  for (Clock& c : cta_barriers_) c = Clock(lanes_);
-  mma_clock_ = Clock(lanes_);
-  mmas_ = 0;
-  mma_issue_.assign(1, 0);
+  cta_barriers_.assign(16 * size_, Clock(lanes_));
+  cluster_gathering_ = cluster_completed_ = Clock(lanes_);
+  mmas_.assign(size_, MmaStream{Clock(lanes_), 0, {}, {0}});
+  remote_uses_.clear();
+  remote_reads_.assign(size_, {});
   newest_mma_.assign(lanes_, 0);
   copies_.clear();
-  newest_wgmma_.assign(cta.warps.size(), {});
+  newest_wgmma_.assign(warps_.size(), {});
   streams_.clear();
   snapshots_.clear();
   causes_.clear();
@@ -84,7 +90,7 @@ void Checker::unobserved(const Access& access, const std::string& what, const st
   if (again(FindingKind::unobserved_work, access.op, access.op)) return;
   Finding f = new_finding(FindingKind::unobserved_work, access.op, access.op);
   f.warning = warning;
-  f.cycle = cta_->warps[access.agent == Agent::mma ? access.index / kLanes : access.lanes].time;
+  f.cycle = time_of(access.agent == Agent::mma ? access.index / kLanes : access.lanes);
   f.first = describe_access(access, access.agent != Agent::copy_out);
   f.second = what;
   f.chain = chain;
@@ -92,46 +98,56 @@ void Checker::unobserved(const Access& access, const std::string& what, const st
 }
 
 // Whatever was in flight must have been waited for by somebody, whether or not it happened to be over in this execution.
-void Checker::ended(const Cta&) {
-  std::vector<Time> known(kFirstLane + lanes_);
-  for (const WarpState& s : warps_) {
-    for (const Group& g : s.groups) {
+// What reaches a CTA's memory from elsewhere must be over, and known to somebody there, before the CTA ends.
+void Checker::ended(const Cta& cta) {
+  std::vector<Time> known(Clock::size(lanes_));
+  const uint32_t first_warp = cta.rank * cta_warps_, first_lane_of_cta = first_warp * kLanes, end_lane = first_lane_of_cta + cta_warps_ * kLanes;
+  for (uint32_t i = first_warp; i < first_warp + cta_warps_; ++i) {
+    for (const Group& g : warps_[i].groups) {
       join(known, g.clock.plain);
       join(known, g.clock.tensor);
     }
   }
-  for (const auto& [lane, seen] : seen_) join(known, seen.clock.plain);
+  const auto own = [&](uint32_t lane) { return lane >= first_lane_of_cta && lane < end_lane; };
+  for (const auto& [lane, seen] : seen_) {
+    if (own(lane)) join(known, seen.clock.plain);
+  }
   const std::string ended = "the CTA ended and nobody has waited for it";
-  if (known[kMmaStream] < mmas_) {
-    unobserved(newest_mma_access_, ended, "tcgen05.commit to an mbarrier | wait for that phase before the CTA ends");
+  const MmaStream& mma = mmas_[cta.rank];
+  if (known[kMmaStream + cta.rank] < mma.issued) {
+    unobserved(mma.newest, ended, "tcgen05.commit to an mbarrier | wait for that phase before the CTA ends");
   }
   for (const auto& [lane, pending] : copies_) {
-    if (pending.first) unobserved(pending.second, ended, "cp.async.commit_group, cp.async.wait_group 0 or cp.async.wait_all by the thread that issued the copy before the CTA ends");
+    if (pending.first && own(lane)) unobserved(pending.second, ended, "cp.async.commit_group, cp.async.wait_group 0 or cp.async.wait_all by the thread that issued the copy before the CTA ends");
   }
-  for (const Access& newest : newest_wgmma_) {
+  for (uint32_t i = first_warp; i < first_warp + cta_warps_; ++i) {
+    const Access& newest = newest_wgmma_[i];
     if (newest.agent == Agent::wgmma && known[newest.index] < newest.time) {
       unobserved(newest, ended, "wgmma.commit_group, wgmma.wait_group 0 before the CTA ends");
     }
   }
   for (const Barrier& b : barriers_) {
+    if (&cta_of(b.address) != &cta) continue;
     if (b.newest_copy.agent != Agent::nobody && known[b.component] < b.newest_copy.time) {
       unobserved(b.newest_copy, ended, "wait for the mbarrier phase that the copy completes before the CTA ends");
     }
     if (b.newest_commit.agent != Agent::nobody && known[b.component] < b.newest_commit.time) {
-      unobserved(b.newest_commit, "the CTA ended and nobody has waited for the commit to " + barrier_name(*cta_, b.address) + ", which may arrive in the shared memory of the next one",
+      unobserved(b.newest_commit, "the CTA ended and nobody has waited for the commit to " + barrier_text(b.address) + ", which may arrive in the shared memory of the next one",
                  "wait for the mbarrier phase that the newest commit completes before the CTA ends", true);
     }
   }
   for (const StoreStream& s : streams_) {
-    if (s.issued > 0 && known[s.newest.index] < s.issued) {
+    if (own(s.lane) && s.issued > 0 && known[s.newest.index] < s.issued) {
       unobserved(s.newest, ended, "cp.async.bulk.commit_group, cp.async.bulk.wait_group.read 0 by the thread that issued the copy before the CTA ends");
     }
   }
-  for (const MBarrier& b : cta_->mbarriers) {
-    if (!b.live || b.tx == 0 || cta_->in_flight) continue;
+  if (size_ > 1) require_nobody_here(cta, known);
+  const bool in_flight = std::any_of(cta.cluster->ctas, cta.cluster->ctas + size_, [](const Cta* c) { return c->in_flight != 0; });
+  for (const MBarrier& b : cta.mbarriers) {
+    if (!b.live || b.tx == 0 || in_flight) continue;
     if (again(FindingKind::unbalanced_bytes, b.address, b.address)) continue;
     Finding f = new_finding(FindingKind::unbalanced_bytes, b.address, b.address);
-    f.memory = barrier_name(*cta_, b.address);
+    f.memory = barrier_text(flat(cta, b.address));
     f.second = "the CTA ended with " + std::to_string(b.tx < 0 ? -b.tx : b.tx) + (b.tx < 0 ? " bytes more than were announced" : " announced bytes that no copy brought");
     f.chain = "mbarrier.arrive.expect_tx with as many bytes as the copies of the phase bring";
     findings_.push_back(std::move(f));
@@ -141,11 +157,11 @@ void Checker::ended(const Cta&) {
 // ---- who knows what ------------------------------------------------------------------------------------------------------
 
 Checker::Actor Checker::actor(const Warp& w, int lane) {
-  WarpState& s = warps_[w.index];
+  WarpState& s = warps_[warp_of(w)];
   for (Group& g : s.groups) {
-    if (g.lanes >> lane & 1) return {&s, &g, w.index * kLanes + uint32_t(lane), w.index};
+    if (g.lanes >> lane & 1) return {&s, &g, warp_of(w) * kLanes + uint32_t(lane), warp_of(w), w.cta->rank};
   }
-  return {&s, &s.groups[0], w.index * kLanes + uint32_t(lane), w.index};
+  return {&s, &s.groups[0], warp_of(w) * kLanes + uint32_t(lane), warp_of(w), w.cta->rank};
 }
 
 void Checker::split(WarpState& s, Mask lanes) {
@@ -160,8 +176,8 @@ void Checker::split(WarpState& s, Mask lanes) {
 
 // What `lanes` of a group know of tcgen05 operations. Each lane's fences are its own: of another lane of the warp, only
 // what is known by synchronisation goes along.
-void Checker::join_tensor(const Warp& w, const Group& from, Mask lanes, std::vector<Time>& into) {
-  const size_t own = kFirstLane + w.index * kLanes;
+void Checker::join_tensor(const Warp& w, const Group& from, Mask lanes, std::vector<Time>& into) const {
+  const size_t own = kFirstLane + warp_of(w) * kLanes;
   const std::vector<Time>& clock = from.clock.tensor;
   for (size_t i = 0; i < own; ++i) into[i] = std::max(into[i], clock[i]);
   for (size_t i = own; i < own + kLanes; ++i) {
@@ -171,34 +187,36 @@ void Checker::join_tensor(const Warp& w, const Group& from, Mask lanes, std::vec
 }
 
 void Checker::release(const Warp& w, const Op* op, Mask lanes, Clock& into) {
-  WarpState& s = warps_[w.index];
+  WarpState& s = warps_[warp_of(w)];
   for (Group& g : s.groups) {
     if (!(g.lanes & lanes)) continue;
     into.join_untensored(g.clock);
     join_tensor(w, g, lanes, into.tensor);
   }
   for (Mask m = lanes; m; m &= m - 1) {
-    Time& t = into.plain[kFirstLane + w.index * kLanes + uint32_t(first_lane(m))];
+    Time& t = into.plain[kFirstLane + warp_of(w) * kLanes + uint32_t(first_lane(m))];
     t = std::max(t, s.now);
   }
   s.releases.push_back({s.now, op_index(op)});
-  if (provenance_) provenance_->released(into.sources, Provenance::By::thread, w.index, lanes, s.now, op_index(op));
+  if (provenance_) provenance_->released(into.sources, Provenance::By::thread, warp_of(w), lanes, s.now, op_index(op));
   if (s.releases.size() > 256) s.releases.erase(s.releases.begin(), s.releases.begin() + 128);
   ++s.now;
 }
 
 void Checker::acquire(const Warp& w, Mask lanes, const Clock& from) {
-  each_group(warps_[w.index], lanes, [&](Group& g) {
+  each_group(warps_[warp_of(w)], lanes, [&](Group& g) {
     join(g.clock.plain, from.plain);
     join(g.clock.proxy, from.proxy);
     join(g.clock.proxy_global, from.proxy_global);
+    join(g.clock.proxy_cluster, from.proxy_cluster);
+    join(g.clock.inits, from.inits);
     if (!from.foreign.empty()) join(g.clock.foreign, from.foreign);
     join(g.tensor_seen, from.tensor);
   });
 }
 
 void Checker::merge_groups(const Warp& w) {
-  WarpState& s = warps_[w.index];
+  WarpState& s = warps_[warp_of(w)];
   for (size_t i = 1; i < s.groups.size(); ++i) {
     s.groups[0].lanes |= s.groups[i].lanes;
     s.groups[0].clock.join_all(s.groups[i].clock);
@@ -207,7 +225,7 @@ void Checker::merge_groups(const Warp& w) {
   s.groups.resize(1);
 }
 
-bool Checker::knows(const std::vector<Time>& clock, const Actor& who, const Access& a) {
+bool Checker::knows(const std::vector<Time>& clock, const Actor& who, const Access& a) const {
   switch (a.agent) {
     case Agent::nobody: return true;
     case Agent::lane: return a.index == who.lane || clock[kFirstLane + a.index] >= a.time;
@@ -221,7 +239,7 @@ bool Checker::knows(const std::vector<Time>& clock, const Actor& who, const Acce
       }
       return true;
     }
-    case Agent::mma: return clock[kMmaStream] >= a.time;
+    case Agent::mma: return clock[kMmaStream + rank_of(a.index)] >= a.time;
     case Agent::wgmma: return clock[a.index] >= a.time;
     case Agent::thread_copy:
     case Agent::copy_in:
@@ -232,7 +250,8 @@ bool Checker::knows(const std::vector<Time>& clock, const Actor& who, const Acce
 
 bool Checker::knows_proxy(const Actor& who, const Access& a, Sense sense) {
   if (a.agent != Agent::lane && a.agent != Agent::thread_copy) return true;
-  const std::vector<Time>& clock = sense == Sense::async ? who.group->clock.proxy : who.group->clock.proxy_global;
+  const Clock& all = who.group->clock;
+  const std::vector<Time>& clock = sense == Sense::async_global ? all.proxy_global : is_remote(a) ? all.proxy_cluster : all.proxy;
   return !clock.empty() && clock[a.agent == Agent::lane ? kFirstLane + a.index : a.index] >= a.time;
 }
 
@@ -241,10 +260,14 @@ bool Checker::fenced_by_writer(const Actor& who, const Access& a, Sense sense) c
   if (a.agent != Agent::lane) return true;
   const Time known = a.index == who.lane ? kPending : who.group->clock.plain[kFirstLane + a.index];
   const auto& fences = warps_[a.index / kLanes].proxy_fences;
-  const FenceKind other = sense == Sense::async ? FenceKind::proxy_async_global : FenceKind::proxy_async_shared;
+  const auto covers = [&](FenceKind kind) {
+    if (kind == FenceKind::proxy_async) return true;
+    if (sense == Sense::async_global) return kind == FenceKind::proxy_async_global;
+    return kind == FenceKind::proxy_async_cluster || (kind == FenceKind::proxy_async_shared && !is_remote(a));
+  };
   for (auto f = std::lower_bound(fences.begin(), fences.end(), a.time, [](const auto& fence, Time time) { return fence.time < time; });
        f != fences.end() && f->time < known; ++f) {
-    if (f->kind != other && (f->lanes >> (a.index % kLanes) & 1)) return true;
+    if (covers(f->kind) && (f->lanes >> (a.index % kLanes) & 1)) return true;
   }
   return false;
 }
@@ -256,13 +279,17 @@ void Checker::check(const Actor& who, const Access& before, const Access& now, c
   if (before.agent == Agent::mma && now.agent == Agent::mma) {
     // MMAs of a CTA execute in the order of their issue, whatever they share: the axiom, except for one thread's MMAs on
     // one accumulator of one shape, of which the documents say so. The issues themselves must have an order.
-    const bool issued_before = before.index == now.index || who.group->clock.plain[kFirstLane + before.index] >= mma_issue_[before.time];
+    const bool issued_before = before.index == now.index || who.group->clock.plain[kFirstLane + before.index] >= mmas_[rank_of(before.index)].issue[before.time];
     if (!issued_before) report(FindingKind::race, false, who, before, now, cell, before_wrote, now_writes);
     else if (before.index != now.index || before.lanes != now.lanes) axioms_ |= FA4SIM_AXIOM_MMA_ORDER;
     return;
   }
-  // Atomic operations and other strong accesses never race with each other; their scopes take in the whole CTA.
-  if ((before.order & kStrong) && (now.order & kStrong)) return;
+  // Atomic operations and other strong accesses never race with each other if their scopes take in both: any scope takes in
+  // the whole CTA.
+  if ((before.order & kStrong) && (now.order & kStrong) &&
+      (size_ == 1 || (before.order & now.order & kBeyondCtaInCluster) || (before.agent == Agent::lane && rank_of(before.index) == who.rank))) {
+    return;
+  }
   // Order between tcgen05 operations may come from their own fences around relaxed synchronisation (PTX ISA 9.7.16.6.3).
   if (tensor != Tensor::no && knows(who.group->clock.tensor, who, before)) {
     if (provenance_) explain_order(who, before, now, cell, before_wrote, now_writes, true);
@@ -315,9 +342,9 @@ void Checker::write_cells(Cell* cells, size_t count, Readers& more, uint64_t fir
 
 void Checker::tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t columns, bool write) {
   const Actor who = actor(w, first_lane(w.alive));
-  const Access access{Agent::warp, 0, uint16_t(w.index), kPending, op_index(op), w.alive};
+  const Access access{Agent::warp, 0, uint16_t(warp_of(w)), kPending, op_index(op), w.alive};
   for (uint32_t c = column; c < column + columns; ++c) {
-    const uint32_t at = c * TensorMemory::partitions + w.index % TensorMemory::partitions;
+    const uint32_t at = w.cta->rank * kTmemCells + c * TensorMemory::partitions + w.index % TensorMemory::partitions;
     if (write) write_cells(&tmem_[at], 1, tmem_readers_, at, who, access, Sense::thread, Tensor::fenced);
     else read_cells(&tmem_[at], 1, tmem_readers_, at, who, access, Sense::thread, Tensor::fenced);
   }
@@ -326,12 +353,12 @@ void Checker::tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t
 
 // Loads or stores of these columns are over: from now on their time is known.
 void Checker::settle_tmem(const Warp& w, uint32_t column, uint32_t columns, bool stores) {
-  const Time now = warps_[w.index].now;
+  const Time now = warps_[warp_of(w)].now;
   const auto settle = [&](Access& a) {
-    if (a.agent == Agent::warp && a.index == w.index && a.time == kPending) a.time = now;
+    if (a.agent == Agent::warp && a.index == warp_of(w) && a.time == kPending) a.time = now;
   };
   for (uint32_t c = column; c < column + columns; ++c) {
-    const uint32_t at = c * TensorMemory::partitions + w.index % TensorMemory::partitions;
+    const uint32_t at = w.cta->rank * kTmemCells + c * TensorMemory::partitions + w.index % TensorMemory::partitions;
     if (stores) {
       settle(tmem_[at].write);
       continue;
@@ -344,7 +371,7 @@ void Checker::settle_tmem(const Warp& w, uint32_t column, uint32_t columns, bool
 }
 
 void Checker::tmem_waited(const Warp& w, bool stores) {
-  WarpState& s = warps_[w.index];
+  WarpState& s = warps_[warp_of(w)];
   auto& pending = stores ? s.stores : s.loads;
   for (const auto& [column, columns] : pending) settle_tmem(w, column, columns, stores);
   pending.clear();
@@ -358,18 +385,18 @@ void Checker::tmem_delivered(const Warp& w, uint32_t column, uint32_t columns) {
 // The columns change hands: whatever was done to them before must be over and known.
 void Checker::tmem_owned(const Warp& w, const Op* op, uint32_t column, uint32_t columns) {
   const Actor who = actor(w, first_lane(w.alive));
-  const Access access{Agent::owner, 0, uint16_t(w.index), who.warp->now, op_index(op), w.alive};
+  const Access access{Agent::owner, 0, uint16_t(warp_of(w)), who.warp->now, op_index(op), w.alive};
   for (uint32_t c = column; c < column + columns; ++c) {
-    write_cells(&tmem_[c * TensorMemory::partitions], TensorMemory::partitions, tmem_readers_, c * TensorMemory::partitions, who,
-                access, Sense::thread, Tensor::either);
+    const uint32_t at = w.cta->rank * kTmemCells + c * TensorMemory::partitions;
+    write_cells(&tmem_[at], TensorMemory::partitions, tmem_readers_, at, who, access, Sense::thread, Tensor::either);
   }
 }
 
 void Checker::tmem_allocated(const Warp& w, const Op* op, uint32_t column, uint32_t columns, uint32_t shared_address) {
   tmem_owned(w, op, column, columns);
   const Actor who = actor(w, first_lane(w.alive));
-  const Access access{Agent::owner, 0, uint16_t(w.index), who.warp->now, op_index(op), w.alive};
-  shared_cells(who, access, shared_address, 4, true, Sense::thread);
+  const Access access{Agent::owner, 0, uint16_t(warp_of(w)), who.warp->now, op_index(op), w.alive};
+  shared_cells(who, access, flat(*w.cta, shared_address), 4, true, Sense::thread);
 }
 
 void Checker::tmem_released(const Warp& w, const Op* op, uint32_t column, uint32_t columns) {
@@ -379,7 +406,7 @@ void Checker::tmem_released(const Warp& w, const Op* op, uint32_t column, uint32
 // ---- threads synchronise -------------------------------------------------------------------------------------------------
 
 void Checker::warp_barrier(const Warp& w, const Op* op, Mask members) {
-  WarpState& s = warps_[w.index];
+  WarpState& s = warps_[warp_of(w)];
   if (s.groups.size() > 1) {
     if (members == w.alive) {
       merge_groups(w);
@@ -391,7 +418,7 @@ void Checker::warp_barrier(const Warp& w, const Op* op, Mask members) {
   }
   each_group(s, members, [&](Group& g) {
     for (Mask m = members; m; m &= m - 1) {
-      const uint32_t lane = kFirstLane + w.index * kLanes + uint32_t(first_lane(m));
+      const uint32_t lane = kFirstLane + warp_of(w) * kLanes + uint32_t(first_lane(m));
       g.clock.plain[lane] = s.now;
       g.clock.tensor[lane] = s.now;
     }
@@ -399,55 +426,58 @@ void Checker::warp_barrier(const Warp& w, const Op* op, Mask members) {
   s.releases.push_back({s.now, op_index(op)});
   if (provenance_) {
     Provenance::Sources all;
-    provenance_->released(all, Provenance::By::warp_barrier, w.index, members, s.now, op_index(op));
-    provenance_->acquired(all, w.index, members, op_index(op), "the warp", true);
+    provenance_->released(all, Provenance::By::warp_barrier, warp_of(w), members, s.now, op_index(op));
+    provenance_->acquired(all, warp_of(w), members, op_index(op), "the warp", true);
   }
   ++s.now;
 }
 
 void Checker::cta_barrier_arrived(const Warp& w, const Op* op, Mask lanes, uint32_t id) {
-  release(w, op, lanes, cta_barriers_[id]);
+  release(w, op, lanes, cta_barriers_[16 * w.cta->rank + id]);
 }
 
 void Checker::cta_barrier_passed(const Warp& w, Mask lanes, uint32_t id) {
-  acquire(w, lanes, cta_barriers_[id]);
+  const Clock& barrier = cta_barriers_[16 * w.cta->rank + id];
+  acquire(w, lanes, barrier);
   // The same instruction released before it waited.
-  if (provenance_ && !warps_[w.index].releases.empty()) provenance_->acquired(cta_barriers_[id].sources, w.index, lanes, warps_[w.index].releases.back().second, "barrier " + std::to_string(id));
+  if (provenance_ && !warps_[warp_of(w)].releases.empty()) provenance_->acquired(barrier.sources, warp_of(w), lanes, warps_[warp_of(w)].releases.back().second, "barrier " + std::to_string(id));
   if (lanes == w.alive) merge_groups(w);
 }
 
-void Checker::cta_barrier_opened(uint32_t id) { cta_barriers_[id].reset(); }
-
-void Checker::cluster_barrier_arrived(const Warp&, const Op*, Mask) {}
-void Checker::cluster_barrier_completed(const Cluster&) {}
-void Checker::cluster_barrier_passed(const Warp&, const Op*, Mask) {}
+void Checker::cta_barrier_opened(const Cta& cta, uint32_t id) { cta_barriers_[16 * cta.rank + id].reset(); }
 
 void Checker::fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) {
-  WarpState& s = warps_[w.index];
+  WarpState& s = warps_[warp_of(w)];
   if (kind == FenceKind::memory) return memory_fence(w, op, lanes);
   if (kind == FenceKind::mbarrier_init) {
     for (Barrier& b : barriers_) {
-      if (b.init.index / kLanes == w.index && (lanes >> (b.init.index % kLanes) & 1)) b.init_fenced = true;
+      if (b.init.index / kLanes == warp_of(w) && (lanes >> (b.init.index % kLanes) & 1)) b.init_fenced = true;
     }
+    if (size_ > 1) publish_inits(w, lanes);
     return;
   }
   if (provenance_ && (kind == FenceKind::before_thread_sync || kind == FenceKind::after_thread_sync)) {
-    provenance_->fenced(w.index, lanes, s.now, op_index(op), kind == FenceKind::before_thread_sync);
+    provenance_->fenced(warp_of(w), lanes, s.now, op_index(op), kind == FenceKind::before_thread_sync);
   }
-  if (kind == FenceKind::proxy_async || kind == FenceKind::proxy_async_shared || kind == FenceKind::proxy_async_global) {
+  if (kind != FenceKind::before_thread_sync && kind != FenceKind::after_thread_sync) {
     s.proxy_fences.push_back({s.now, lanes, kind});
   }
   each_group(s, lanes, [&](Group& g) {
     if (kind == FenceKind::after_thread_sync) return join(g.clock.tensor, g.tensor_seen);
     const auto own = [&](std::vector<Time>& clock) {
-      for (Mask m = lanes & g.lanes; m; m &= m - 1) clock[kFirstLane + w.index * kLanes + uint32_t(first_lane(m))] = s.now;
+      for (Mask m = lanes & g.lanes; m; m &= m - 1) clock[kFirstLane + warp_of(w) * kLanes + uint32_t(first_lane(m))] = s.now;
     };
     if (kind == FenceKind::before_thread_sync) return own(g.clock.tensor);
     if (kind != FenceKind::proxy_async_global) {
       join(g.clock.proxy, g.clock.plain);
       own(g.clock.proxy);
     }
-    if (kind != FenceKind::proxy_async_shared && generic_begin_ < generic_end_) {
+    const bool all = kind == FenceKind::proxy_async;
+    if (size_ > 1 && (all || kind == FenceKind::proxy_async_cluster)) {
+      join(g.clock.proxy_cluster, g.clock.plain);
+      own(g.clock.proxy_cluster);
+    }
+    if ((all || kind == FenceKind::proxy_async_global) && generic_begin_ < generic_end_) {
       join(g.clock.proxy_global, g.clock.plain);
       own(g.clock.proxy_global);
     }
@@ -465,6 +495,7 @@ Checker::Barrier* Checker::find_barrier(uint32_t address) {
 void Checker::mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) {
   shared_access(w, op, lane, *w.cta, address, 8, true);
   const Actor who = actor(w, lane);
+  address = flat(*w.cta, address);
   const auto [it, added] = barrier_at_.try_emplace(address, uint32_t(barriers_.size()));
   if (added) {
     barriers_.emplace_back();
@@ -476,12 +507,15 @@ void Checker::mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32
   b.init_fenced = false;
   b.gathering = Clock(lanes_);
   b.completed = Clock(lanes_);
+  b.far.assign(size_ > 1 ? 2 : 0, Clock(lanes_));
+  b.far_released[0] = b.far_released[1] = false;
   b.uses.assign(lanes_, {});
 }
 
 // Who uses a barrier, or has an asynchronous agent use it, knows of its init. For a bulk copy NVIDIA's guides have it fenced too.
 void Checker::require_visible_init(const Actor& who, Barrier& b, const Op* op, bool by_copy) {
-  const bool visible = knows(who.group->clock.plain, who, b.init);
+  const std::vector<Time>& inits = who.group->clock.inits;
+  const bool visible = knows(who.group->clock.plain, who, b.init) || (!inits.empty() && inits[kFirstLane + b.init.index] >= b.init.time);
   const bool fenced = !by_copy || b.init_fenced || who.group->clock.proxy[kFirstLane + b.init.index] >= b.init.time;
   if (visible && fenced) return;
   const Access now{Agent::lane, 0, uint16_t(who.lane), who.warp->now, op_index(op), 0};
@@ -489,47 +523,70 @@ void Checker::require_visible_init(const Actor& who, Barrier& b, const Op* op, b
   report(kind, visible, who, b.init, now, &shared_[b.address / 4], true, false);
 }
 
-void Checker::mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, const Cta&, uint32_t address) {
-  Barrier* b = find_barrier(address);
+void Checker::mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, const Cta& owner, uint32_t address) {
+  Barrier* b = find_barrier(flat(owner, address));
   if (!b) return;
+  const bool far = &owner != w.cta;
+  if (far) note_remote(w, op, lanes, owner, b->address);
   require_visible_init(actor(w, first_lane(lanes)), *b, op, false);
   used(w, op, lanes, *b);
-  b->newest_arrival = {Agent::lane, 0, uint16_t(w.index * kLanes + uint32_t(first_lane(lanes))), warps_[w.index].now, op_index(op), 0};
-  if (op->order & kRelease) return release(w, op, lanes, b->gathering);
-  for (Mask m = lanes; m; m &= m - 1) publish_relaxed(w, first_lane(m), b->gathering);
+  b->newest_arrival = {Agent::lane, 0, uint16_t(warp_of(w) * kLanes + uint32_t(first_lane(lanes))), warps_[warp_of(w)].now, op_index(op), 0};
+  if (far && !(op->order & kBeyondCtaInCluster)) return;  // .cta: those who wait there learn nothing of it
+  Clock& into = far ? b->far[0] : b->gathering;
+  if (far) {
+    b->far_released[0] = true;
+    if ((op->order & kScopeUnnamed) && (op->order & kRelease)) axioms_ |= FA4SIM_AXIOM_CLUSTER_SCOPE;
+  }
+  if (op->order & kRelease) return release(w, op, lanes, into);
+  for (Mask m = lanes; m; m &= m - 1) publish_relaxed(w, first_lane(m), into, far);
 }
 
-void Checker::mbarrier_completed(uint32_t address, uint32_t phase) {
-  Barrier* b = find_barrier(address);
+void Checker::mbarrier_completed(const Cta& owner, uint32_t address, uint32_t phase) {
+  Barrier* b = find_barrier(flat(owner, address));
   if (!b) return;
   require_waits_seen(*b);
   b->waits.clear();
   std::fill(b->cause.begin(), b->cause.end(), 0);
   std::swap(b->gathering, b->completed);
   b->gathering.reset();
+  if (!b->far.empty()) {
+    std::swap(b->far[0], b->far[1]);
+    b->far[0].reset();
+    b->far_released[1] = std::exchange(b->far_released[0], false);
+  }
   b->completed.plain[b->component] = b->completed.tensor[b->component] = phase + 1;
   if (provenance_) provenance_->completed(b->completed.sources, b->component, phase + 1, b->newest_arrival.op);
 }
 
 void Checker::mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t address) {
-  Barrier* b = find_barrier(address);
+  Barrier* b = find_barrier(flat(*w.cta, address));
   if (!b) return;
   require_visible_init(actor(w, first_lane(lanes)), *b, op, false);
   note_phase(w, op, lanes, *b);
   const bool by_parity = op->mode & 2;
   if (by_parity) {
-    const Access wait{Agent::lane, 0, uint16_t(w.index * kLanes + uint32_t(first_lane(lanes))), warps_[w.index].now, op_index(op), 0};
-    const auto same = std::find_if(b->waits.begin(), b->waits.end(), [&](const Access& a) { return a.index / kLanes == w.index; });
+    const Access wait{Agent::lane, 0, uint16_t(warp_of(w) * kLanes + uint32_t(first_lane(lanes))), warps_[warp_of(w)].now, op_index(op), 0};
+    const auto same = std::find_if(b->waits.begin(), b->waits.end(), [&](const Access& a) { return a.index / kLanes == warp_of(w); });
     if (same == b->waits.end()) b->waits.push_back(wait);
     else *same = wait;
   }
   used(w, op, lanes, *b);
   if (provenance_ && (op->order & kAcquire)) {
     const std::string phase = ", phase " + std::to_string(b->completed.plain[b->component] - 1);
-    provenance_->acquired(b->completed.sources, w.index, lanes, op_index(op), barrier_name(*cta_, address) + phase);
+    provenance_->acquired(b->completed.sources, warp_of(w), lanes, op_index(op), barrier_text(b->address) + phase);
   }
-  if (op->order & kAcquire) return acquire(w, lanes, b->completed);
-  for (Mask m = lanes; m; m &= m - 1) learn_relaxed(w, first_lane(m), b->completed);
+  const bool far = !b->far.empty() && b->far_released[1] && (op->order & kBeyondCtaInCluster);
+  if (op->order & kAcquire) {
+    acquire(w, lanes, b->completed);
+    if (!far) return;
+    if (op->order & kScopeUnnamed) axioms_ |= FA4SIM_AXIOM_CLUSTER_SCOPE;
+    if (provenance_) provenance_->acquired(b->far[1].sources, warp_of(w), lanes, op_index(op), barrier_text(b->address));
+    return acquire(w, lanes, b->far[1]);
+  }
+  for (Mask m = lanes; m; m &= m - 1) {
+    learn_relaxed(w, first_lane(m), b->completed, false);
+    if (far) learn_relaxed(w, first_lane(m), b->far[1], true);
+  }
 }
 
 }  // namespace fa4::sim::check

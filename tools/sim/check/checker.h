@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The happens-before checker of one CTA. It follows the execution that it watches with vector clocks and reports every
+// The happens-before checker of one cluster, which is one CTA unless a launch has clusters. It follows the execution that it watches with vector clocks and reports every
 // pair of accesses that nothing orders: threads (lane by lane), TMA copies and MMAs are agents of their own. Its
 // verdicts rest on the PTX documents and one axiom: the MMAs of a CTA execute in the order of their issue.
 #pragma once
@@ -62,7 +62,7 @@ class Checker final : public Observer {
   void warp_barrier(const Warp& w, const Op* op, Mask members) override;
   void cta_barrier_arrived(const Warp& w, const Op* op, Mask lanes, uint32_t id) override;
   void cta_barrier_passed(const Warp& w, Mask lanes, uint32_t id) override;
-  void cta_barrier_opened(uint32_t id) override;
+  void cta_barrier_opened(const Cta& cta, uint32_t id) override;
   void cluster_barrier_arrived(const Warp& w, const Op* op, Mask lanes) override;
   void cluster_barrier_completed(const Cluster& cluster) override;
   void cluster_barrier_passed(const Warp& w, const Op* op, Mask lanes) override;
@@ -70,7 +70,7 @@ class Checker final : public Observer {
   void mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) override;
   void mbarrier_invalidated(const Warp& w, const Op* op, int lane, uint32_t address) override;
   void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, const Cta& owner, uint32_t address) override;
-  void mbarrier_completed(uint32_t address, uint32_t phase) override;
+  void mbarrier_completed(const Cta& owner, uint32_t address, uint32_t phase) override;
   void mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t address) override;
   uint32_t copy_in_issued(const Warp& w, const Event& event) override;
   void copy_in_landed(const Event& event) override;
@@ -97,12 +97,14 @@ class Checker final : public Observer {
   struct Access {
     Agent agent = Agent::nobody;
     uint8_t order = 0;   // lane: MemoryOrder
-    uint16_t index = 0;  // lane of the CTA (mma: that issued it), warp, barrier's, store or wgmma stream's component; thread_copy: lane
+    uint16_t index = 0;  // lane of the cluster (mma: that issued it), warp, barrier's, store or wgmma stream's component; thread_copy: lane
                          // until it is over, then the barrier's component
     Time time = 0;
     uint32_t op = 0;
-    uint32_t lanes = 0;  // warp: its lanes; mma: the accumulator; copies, wgmma: the warp that issued them
+    uint32_t lanes = 0;  // lane: kRemote in the memory of another CTA; warp: its lanes; mma: the accumulator; copies, wgmma: the warp that issued them
   };
+  static constexpr uint32_t kRemote = 1;
+  static bool is_remote(const Access& a) { return a.agent == Agent::lane && a.lanes == kRemote; }
   using Readers = std::unordered_map<uint64_t, std::vector<Access>>;
   struct Cell {  // of shared or tensor memory
     Access write, read;
@@ -131,6 +133,8 @@ class Checker final : public Observer {
     Access init;
     bool init_fenced = false;
     Clock gathering, completed;
+    std::vector<Clock> far;  // of a cluster: the same for what arrivals of other CTAs release
+    bool far_released[2] = {};
     Access newest_copy;     // that completes on it, with the time when it is known
     struct Use {
       Time time = 0;       // of the lane's newest arrival or wait
@@ -138,7 +142,7 @@ class Checker final : public Observer {
       uint32_t seen = 0;   // phases that the lane has seen complete
       uint32_t in_row = 0; // how many of them it waited for one after the other
     };
-    std::vector<Use> uses;  // [lane of the CTA]
+    std::vector<Use> uses;  // [lane of the cluster]
     Access newest_commit;   // that arrives on it, with the time when it is known
     Access newest_arrival;  // of any kind
     // Waits by parity for the newest completed phase, one a warp: what completes the next phase must come after them.
@@ -149,12 +153,30 @@ class Checker final : public Observer {
   struct Fenced {
     std::shared_ptr<const Clock> clock;
     Time time = 0;
-    bool beyond_cta = false;
+    bool beyond_cta = false, beyond_cta_in_cluster = false;
   };
   // What strong reads have seen, to be known after the next fence.
   struct Seen {
     Clock clock;
     bool beyond_cta = false;
+    std::vector<Clock> far;  // of other CTAs of the cluster
+  };
+  // What threads of one CTA released at an atomic location, for the whole cluster (far) or their own CTA.
+  struct Released {
+    uint32_t rank;
+    bool far;
+    Clock clock;
+  };
+  struct MmaStream {  // of one CTA
+    Clock clock;               // what a commit passes on
+    Time issued = 0;
+    Access newest;
+    std::vector<Time> issue;   // [MMA]: the issuing lane's time
+  };
+  // The newest access of a lane to the memory of another CTA.
+  struct RemoteUse {
+    Time time;
+    uint32_t op, at;
   };
   // Rows of global memory that a lane's bulk stores write.
   struct StoredRow {
@@ -170,8 +192,8 @@ class Checker final : public Observer {
   struct Actor {  // whose clock decides
     WarpState* warp;
     Group* group;
-    uint32_t lane;  // of the CTA
-    uint32_t warp_index;
+    uint32_t lane;  // of the cluster
+    uint32_t warp_index, rank;
   };
 
   Actor actor(const Warp& w, int lane);
@@ -183,11 +205,11 @@ class Checker final : public Observer {
     }
   }
   void split(WarpState& s, Mask lanes);
-  static void join_tensor(const Warp& w, const Group& from, Mask lanes, std::vector<Time>& into);
+  void join_tensor(const Warp& w, const Group& from, Mask lanes, std::vector<Time>& into) const;
   void release(const Warp& w, const Op* op, Mask lanes, Clock& into);
   void acquire(const Warp& w, Mask lanes, const Clock& from);
   void merge_groups(const Warp& w);
-  static bool knows(const std::vector<Time>& clock, const Actor& who, const Access& access);
+  bool knows(const std::vector<Time>& clock, const Actor& who, const Access& access) const;
 
   enum class Sense : uint8_t { thread, async, async_global };  // proxy by which memory is accessed
   static bool knows_proxy(const Actor& who, const Access& access, Sense sense);
@@ -204,10 +226,11 @@ class Checker final : public Observer {
   void between_ctas(const Warp& w, const Op* op, const Actor& who, uint64_t address, uint32_t bytes, bool write);
   void order_access(const Warp& w, const Op* op, int lane, uint64_t location, bool write, bool global);
   void publish_fenced(uint32_t lane, Clock& into);
-  void publish_relaxed(const Warp& w, int lane, Clock& into);
+  // far: from one CTA of the cluster to another.
+  void publish_relaxed(const Warp& w, int lane, Clock& into, bool far);
   Seen& seen_of(uint32_t lane);
-  Clock& clock_at(uint64_t location);
-  void learn_relaxed(const Warp& w, int lane, const Clock& from);
+  Clock& clock_at(uint64_t location, uint32_t rank, bool far);
+  void learn_relaxed(const Warp& w, int lane, const Clock& from, bool far);
   void memory_fence(const Warp& w, const Op* op, Mask lanes);
   void used(const Warp& w, const Op* op, Mask lanes, Barrier& barrier);
   void note_phase(const Warp& w, const Op* op, Mask lanes, Barrier& barrier);
@@ -235,6 +258,21 @@ class Checker final : public Observer {
   std::string last_sync(const Actor& who, const Access& before) const;
   Barrier* find_barrier(uint32_t address);
   void require_visible_init(const Actor& who, Barrier& barrier, const Op* op, bool by_copy);
+  // Warps, lanes, shared memory and tensor memory of all CTAs of the cluster lie one behind the other, by rank.
+  uint32_t warp_of(const Warp& w) const { return w.cta->rank * cta_warps_ + w.index; }
+  uint32_t warp_of(const Event& e) const { return e.cta->rank * cta_warps_ + e.warp; }
+  uint32_t rank_of(uint32_t lane) const { return size_ == 1 ? 0 : lane / (cta_warps_ * kLanes); }
+  uint32_t flat(const Cta& cta, uint32_t address) const { return cta.rank * shared_bytes_ + address; }
+  uint32_t barrier_of(const Event& e) const { return flat(e.target ? *e.target : *e.cta, e.address); }
+  const Cta& cta_of(uint32_t at) const { return *cta_->cluster->ctas[at / shared_bytes_]; }
+  const MBarrier* live_barrier(uint32_t at) const;
+  std::string shared_text(uint32_t at) const;
+  std::string barrier_text(uint32_t at) const;
+  std::string role(uint32_t warp) const;
+  uint64_t time_of(uint32_t warp) const { return cta_->cluster->ctas[warp / cta_warps_]->warps[warp % cta_warps_].time; }
+  void note_remote(const Warp& w, const Op* op, Mask lanes, const Cta& owner, uint32_t at);
+  void require_nobody_here(const Cta& cta, const std::vector<Time>& known);
+  void publish_inits(const Warp& w, Mask lanes);
   uint32_t op_index(const Op* op) const { return uint32_t(op - cta_->launch->code->ops.data()); }
   template <class F>
   void each_written(uint32_t address, uint32_t bytes, F f);
@@ -244,8 +282,12 @@ class Checker final : public Observer {
 
   void note_global_write(uint64_t begin, uint64_t end, uint32_t op, uint32_t warp);
 
-  const Cta* cta_ = nullptr;
-  uint32_t lanes_ = 0;
+  static constexpr uint32_t kTmemCells = TensorMemory::columns * TensorMemory::partitions;  // of a CTA
+
+  const Cta* cta_ = nullptr;     // the first of the cluster
+  uint32_t size_ = 1;            // CTAs of the cluster
+  uint32_t cta_warps_ = 0, shared_bytes_ = 0;  // of a CTA
+  uint32_t lanes_ = 0;           // of the cluster
   std::vector<WarpState> warps_;
   std::vector<Cell> shared_;  // by 4 bytes
   std::vector<Cell> tmem_;    // [column * 4 + partition]
@@ -255,15 +297,15 @@ class Checker final : public Observer {
   std::unordered_map<uint64_t, Cell> global_;  // by 4 bytes
   std::vector<Barrier> barriers_;
   std::unordered_map<uint32_t, uint32_t> barrier_at_;
-  std::array<Clock, 16> cta_barriers_;
-  Clock mma_clock_;
-  Time mmas_ = 0;
-  Access newest_mma_access_;
+  std::vector<Clock> cta_barriers_;  // [16 * rank + number]
+  Clock cluster_gathering_, cluster_completed_;
+  std::vector<MmaStream> mmas_;      // [rank]
+  std::map<std::pair<uint32_t, uint32_t>, RemoteUse> remote_uses_;  // by rank of the owner and lane
+  std::vector<std::vector<Access>> remote_reads_;  // [rank]: copies to other CTAs that read its memory
   std::vector<Access> newest_wgmma_;  // [warp]
   std::unordered_map<uint32_t, std::pair<uint32_t, Access>> copies_;  // by lane of the CTA: cp.async not over, the newest
   std::vector<Time> newest_mma_;  // [lane of the CTA]
-  std::vector<Time> mma_issue_;   // [MMA]: the issuing lane's time
-  std::unordered_map<uint64_t, Clock> locations_;       // what a reader of an atomic location comes to know
+  std::unordered_map<uint64_t, std::vector<Released>> locations_;       // what a reader of an atomic location comes to know
   std::unordered_map<uint32_t, Fenced> fenced_;         // by lane of the CTA
   std::unordered_map<uint32_t, Seen> seen_;             // by lane of the CTA
   std::map<uint64_t, StoredRow> stored_rows_;           // by first byte

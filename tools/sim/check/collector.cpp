@@ -39,8 +39,11 @@ void find_overlaps(std::vector<check::GlobalWrite> writes, std::vector<Finding>&
       char text[64];
       std::snprintf(text, sizeof text, "global memory 0x%llx: ", static_cast<unsigned long long>(w.begin));
       f.memory = text + w.memory->describe(w.begin);
-      f.first = "CTA " + std::to_string(reach->cta) + ", " + *reach->writer;
-      f.second = "CTA " + std::to_string(w.cta) + ", " + *w.writer;
+      const auto who = [](const check::GlobalWrite& write) {  // in a cluster the writer names its CTA
+        return write.writer->starts_with("CTA ") ? *write.writer : "CTA " + std::to_string(write.cta) + ", " + *write.writer;
+      };
+      f.first = who(*reach);
+      f.second = who(w);
       f.chain = "nothing orders CTAs of this grid: each must write memory of its own";
       merge(findings, {f});
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checkers of a launch, one for each CTA that runs at a time, and what they found together.
+// The checkers of a launch, one for each cluster (or CTA without one) that runs at a time, and what they found together.
 #pragma once
 
 #include <cstdint>

@@ -13,28 +13,28 @@ std::string Checker::describe_access(const Access& a, bool wrote) const {
   std::string who;
   switch (a.agent) {
     case Agent::nobody: return {};
-    case Agent::lane: who = role_name(*cta_, a.index / kLanes) + ", lane " + std::to_string(a.index % kLanes) + ":"; break;
+    case Agent::lane: who = role(a.index / kLanes) + ", lane " + std::to_string(a.index % kLanes) + ":"; break;
     case Agent::warp:
-    case Agent::owner: who = role_name(*cta_, a.index) + ", the whole warp:"; break;
-    case Agent::mma: who = "an MMA that " + role_name(*cta_, a.index / kLanes) + " issued:"; break;
-    case Agent::thread_copy: who = "a cp.async of " + role_name(*cta_, a.lanes) + ":"; break;
-    case Agent::wgmma: who = "a wgmma that " + role_name(*cta_, a.lanes) + " issued:"; break;
+    case Agent::owner: who = role(a.index) + ", the whole warp:"; break;
+    case Agent::mma: who = "an MMA that " + role(a.index / kLanes) + " issued:"; break;
+    case Agent::thread_copy: who = "a cp.async of " + role(a.lanes) + ":"; break;
+    case Agent::wgmma: who = "a wgmma that " + role(a.lanes) + " issued:"; break;
     case Agent::copy_in:
-    case Agent::copy_out: who = "a copy that " + role_name(*cta_, a.lanes) + " issued:"; break;
+    case Agent::copy_out: who = "a copy that " + role(a.lanes) + " issued:"; break;
   }
   return who + (wrote ? " write" : " read") + " at " + place(*cta_, op);
 }
 
 std::string Checker::memory_name(const Cell* cell) const {
   char text[64];
-  if (cell >= shared_.data() && cell < shared_.data() + shared_.size()) return shared_name(*cta_, uint32_t(cell - shared_.data()) * 4);
+  if (cell >= shared_.data() && cell < shared_.data() + shared_.size()) return shared_text(uint32_t(cell - shared_.data()) * 4);
   if (cell >= tmem_.data() && cell < tmem_.data() + tmem_.size()) {
-    const uint32_t at = uint32_t(cell - tmem_.data()), partition = at % TensorMemory::partitions;
+    const uint32_t at = uint32_t(cell - tmem_.data()) % kTmemCells, partition = at % TensorMemory::partitions;
     std::snprintf(text, sizeof text, ", lanes %u..%u", 32 * partition, 32 * partition + 31);
     return tmem_name(*cta_, at / TensorMemory::partitions) + text;
   }
   for (const auto& [word, bytes] : bytes_of_word_) {
-    if (cell >= bytes.data() && cell < bytes.data() + bytes.size()) return shared_name(*cta_, word * 4 + uint32_t(cell - bytes.data()));
+    if (cell >= bytes.data() && cell < bytes.data() + bytes.size()) return shared_text(word * 4 + uint32_t(cell - bytes.data()));
   }
   std::snprintf(text, sizeof text, "global memory 0x%llx: ", static_cast<unsigned long long>(memory_at_));
   return text + cta_->launch->memory->describe(memory_at_);
@@ -51,18 +51,18 @@ std::string Checker::last_sync(const Actor& who, const Access& before) const {
     seen = kPending;
     for (int l = 0; l < kLanes; ++l) seen = std::min(seen, who.group->clock.plain[kFirstLane + warp * kLanes + uint32_t(l)]);
   } else if (before.agent == Agent::mma) {
-    const Time mma = who.group->clock.plain[kMmaStream];
+    const Time mma = who.group->clock.plain[kMmaStream + rank_of(before.index)];
     return mma == 0 ? "no commit of the MMA warp has been seen" : "the newest MMA whose completion it has seen is number " + std::to_string(mma) + "; this one is number " + std::to_string(before.time);
   } else if (before.agent == Agent::wgmma) {
-    return "the newest wgmma of " + role_name(*cta_, before.lanes) + " whose completion it has seen is number " + std::to_string(who.group->clock.plain[before.index]) + "; this one is number " + std::to_string(before.time);
+    return "the newest wgmma of " + role(before.lanes) + " whose completion it has seen is number " + std::to_string(who.group->clock.plain[before.index]) + "; this one is number " + std::to_string(before.time);
   } else {
     return before.time == kPending ? "the copy has not completed" : "the completion of that copy has not been waited for";
   }
   std::string text;
   for (const auto& [time, op] : warps_[warp].releases) {
-    if (time <= seen) text = "the newest release of " + role_name(*cta_, warp) + " that it has seen is " + place(*cta_, cta_->launch->code->ops.data() + op);
+    if (time <= seen) text = "the newest release of " + role(warp) + " that it has seen is " + place(*cta_, cta_->launch->code->ops.data() + op);
   }
-  return text.empty() ? "nothing that " + role_name(*cta_, warp) + " released has been seen" : text;
+  return text.empty() ? "nothing that " + role(warp) + " released has been seen" : text;
 }
 
 namespace {
@@ -108,7 +108,7 @@ void Checker::explain_order(const Actor& who, const Access& before, const Access
   const std::pair<uint32_t, uint32_t> lines{code.locations[before.op].line, code.locations[now.op].line};
   if (!explained_pairs_.empty() && !explained_pairs_.count(lines)) return;
   if (explained_[lines]++ >= kTimes) return;
-  const uint32_t index = by_warp ? before.index * kLanes + uint32_t(first_lane(before.lanes)) : before.agent == Agent::mma ? kMmaStream : before.index;
+  const uint32_t index = by_warp ? before.index * kLanes + uint32_t(first_lane(before.lanes)) : before.agent == Agent::mma ? kMmaStream + rank_of(before.index) : before.index;
   Ordering o;
   o.kernel = code.name;
   o.first_line = lines.first;
@@ -117,7 +117,7 @@ void Checker::explain_order(const Actor& who, const Access& before, const Access
   o.first = describe_access(before, before_wrote);
   o.second = describe_access(now, now_writes);
   for (const Provenance::Step& step : provenance_->path({by_lane, index, before.time}, who.lane, tensor)) {
-    o.steps.push_back((step.warp < 0 ? "completion of " : role_name(*cta_, uint32_t(step.warp)) + ": ") + place(*cta_, code.ops.data() + step.op) +
+    o.steps.push_back((step.warp < 0 ? "completion of " : role(uint32_t(step.warp)) + ": ") + place(*cta_, code.ops.data() + step.op) +
                       (step.object.empty() ? "" : ", on " + step.object));
     o.lines.push_back(code.locations[step.op].line);
   }
@@ -141,14 +141,16 @@ void Checker::report(FindingKind kind, bool warning, const Actor& who, const Acc
   if (again(kind, before.op, now.op)) return;
   Finding f = new_finding(kind, before.op, now.op);
   f.warning = warning;
-  f.cycle = cta_->warps[who.warp_index].time;
+  f.cta = cta_->cluster->ctas[who.rank]->id;
+  f.cycle = time_of(who.warp_index);
   const bool on_barrier = kind == FindingKind::barrier_init || kind == FindingKind::barrier_init_fence || kind == FindingKind::barrier_reuse || kind == FindingKind::phase_skipped;
-  f.memory = on_barrier ? barrier_name(*cta_, uint32_t(cell - shared_.data()) * 4) : memory_name(cell);
+  f.memory = on_barrier ? barrier_text(uint32_t(cell - shared_.data()) * 4) : memory_name(cell);
   f.first = describe_access(before, before_wrote);
   f.second = describe_access(now, now_writes);
   f.last_sync = last_sync(who, before);
   if (kind == FindingKind::barrier_init) {
-    f.chain = "mbarrier.init, a barrier of the CTA | then use";
+    f.chain = size_ == 1 ? "mbarrier.init, a barrier of the CTA | then use"
+                         : "mbarrier.init, fence.mbarrier_init.release.cluster, a barrier of the cluster (or of the CTA, for its own) | then use";
   } else if (kind == FindingKind::barrier_init_fence) {
     f.chain = "mbarrier.init, fence.mbarrier_init.release.cluster (or fence.proxy.async), a barrier of the CTA | then the bulk copy";
   } else if (kind == FindingKind::barrier_reuse) {
@@ -157,7 +159,9 @@ void Checker::report(FindingKind kind, bool warning, const Actor& who, const Acc
     f.last_sync = "it waits for phase " + std::to_string(phases_.first) + " while the barrier is in phase " + std::to_string(phases_.second);
     f.chain = "a wait while its phase is the current one or the one before: whoever completes the phases has to wait for this thread too";
   } else {
-    f.chain = chain(false, letter(before.agent), before_wrote, letter(now.agent), now_writes);
+    const bool apart = size_ > 1 && before.agent == Agent::lane && rank_of(before.index) != who.rank;
+    f.chain = apart ? std::string(before_wrote ? "write" : "read") + ", barrier.cluster or an mbarrier.arrive.release.cluster | wait of .cluster scope, then " + (now_writes ? "write" : "read")
+                    : chain(false, letter(before.agent), before_wrote, letter(now.agent), now_writes);
   }
   findings_.push_back(std::move(f));
 }

@@ -15,6 +15,7 @@ std::string kind_name(FindingKind kind) {
     case FindingKind::barrier_init_fence: return "barrier init without its fence";
     case FindingKind::barrier_reuse: return "barrier ended while others may use it";
     case FindingKind::phase_skipped: return "barrier phase skipped";
+    case FindingKind::cta_life: return "shared memory of a CTA that may not be there";
     case FindingKind::phase_overrun: return "barrier phase that may be missed";
     case FindingKind::unobserved_work: return "asynchronous work that nobody waited for";
     case FindingKind::unbalanced_bytes: return "bytes that no phase accounts for";

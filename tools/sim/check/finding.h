@@ -17,6 +17,7 @@ enum class FindingKind : uint8_t {
   barrier_init_fence,  // a bulk copy signals a barrier whose init is visible, but has not been fenced for copies: a warning
   barrier_reuse,    // a barrier is invalidated or initialised again while a thread may still use it
   phase_skipped,    // a wait that comes when its phase is no longer the current one or the one before
+  cta_life,         // shared memory of a CTA that may not have begun, or may have ended
   phase_overrun,    // a phase that may complete before somebody has waited for the one before
   unobserved_work,  // the CTA ended and nobody has waited for a copy or an MMA
   unbalanced_bytes, // the CTA ended with a barrier whose announced and arrived bytes differ

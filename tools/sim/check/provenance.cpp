@@ -114,7 +114,7 @@ std::vector<Provenance::Step> Provenance::steps(const From& from, const std::vec
     all.push_back({r.op, r.by_lanes ? int32_t(r.warp) : -1, same ? a.object : std::string()});
     if (r.by_lanes && r.by == By::mma) {
       for (uint32_t id : a.from) {
-        if (releases_[id].by_lanes || releases_[id].warp != kMmaStream) continue;
+        if (releases_[id].by_lanes || releases_[id].warp >= kBegun) continue;
         all.push_back({releases_[id].op, -1, {}});
         break;
       }

@@ -46,7 +46,7 @@ void complete_cta_barrier(Cta& cta, uint32_t id, uint64_t time) {
       }
     }
   }
-  if (cta.observer) cta.observer->cta_barrier_opened(id);
+  if (cta.observer) cta.observer->cta_barrier_opened(cta, id);
   cta.scheduler->slice_end = time;  // the others may be due first
 }
 

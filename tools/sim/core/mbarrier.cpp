@@ -22,7 +22,7 @@ constexpr uint64_t kWakeCycles = 20;
 void complete_phase_if_due(Cta& cta, MBarrier& barrier, uint64_t time) {
   ++cta.scheduler->progress;
   if (barrier.pending != 0 || barrier.tx != 0) return;
-  if (cta.observer) cta.observer->mbarrier_completed(barrier.address, barrier.phase);
+  if (cta.observer) cta.observer->mbarrier_completed(cta, barrier.address, barrier.phase);
   ++barrier.phase;
   barrier.pending = barrier.expected;
   barrier.signallers_now = 0;

@@ -49,7 +49,8 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  virtual void begin(const Cta& cta) = 0;       // a CTA starts; what follows is about it
+  // A CTA starts. An observer watches a cluster: all its CTAs begin, in the order of their ranks, before any of them runs.
+  virtual void begin(const Cta& cta) = 0;
   virtual void ended(const Cta& cta) = 0;       // all its lanes have exited
 
   // ---- threads; a mask names the lanes that take part ----
@@ -65,9 +66,9 @@ class Observer {
   virtual void warp_barrier(const Warp& w, const Op* op, Mask members) = 0;
   virtual void cta_barrier_arrived(const Warp& w, const Op* op, Mask lanes, uint32_t id) = 0;
   virtual void cta_barrier_passed(const Warp& w, Mask lanes, uint32_t id) = 0;  // for each waiter, when it opens
-  virtual void cta_barrier_opened(uint32_t id) = 0;                             // after the last of these
+  virtual void cta_barrier_opened(const Cta& cta, uint32_t id) = 0;                           // after the last of these
   virtual void cluster_barrier_arrived(const Warp& w, const Op* op, Mask lanes) = 0;
-  virtual void cluster_barrier_completed(const Cluster& cluster) = 0;  // told to its first CTA's observer
+  virtual void cluster_barrier_completed(const Cluster& cluster) = 0;  // before those who wait pass
   virtual void cluster_barrier_passed(const Warp& w, const Op* op, Mask lanes) = 0;
   virtual void fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) = 0;
 
@@ -76,7 +77,7 @@ class Observer {
   virtual void mbarrier_invalidated(const Warp& w, const Op* op, int lane, uint32_t address) = 0;
   // Before it counts; lanes whose arrivals count in one phase together.
   virtual void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, const Cta& owner, uint32_t address) = 0;
-  virtual void mbarrier_completed(uint32_t address, uint32_t phase) = 0;  // the phase that has just completed
+  virtual void mbarrier_completed(const Cta& owner, uint32_t address, uint32_t phase) = 0;  // the phase that has just completed
   virtual void mbarrier_waited(const Warp& w, const Op* op, Mask lanes, uint32_t address) = 0;  // with success
 
   // ---- asynchronous agents; what an `issued` returns comes back in Event::token ----

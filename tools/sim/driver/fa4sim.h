@@ -136,10 +136,11 @@ FA4SIM_API uint64_t fa4sim_take_findings(fa4sim_finding* findings, uint64_t capa
 #define FA4SIM_AXIOM_MMA_ORDER 1u /* the MMAs of one CTA execute in the order of their issue */
 #define FA4SIM_AXIOM_LOAD_DELIVERY 2u /* a register of tcgen05.ld is delivered without wait::ld; FA4SIM_MODEL_SILICON */
 #define FA4SIM_AXIOM_TENSOR_FENCES 4u /* tcgen05 fences order nothing that is not ordered without; FA4SIM_MODEL_SILICON */
+#define FA4SIM_AXIOM_CLUSTER_SCOPE 8u /* an mbarrier arrival in another CTA, or its wait, that names no scope reaches the cluster */
 FA4SIM_API uint32_t fa4sim_axioms(void);
 
 /* What a kernel may rely on, from the next launch on. */
-#define FA4SIM_MODEL_ISA 0u     /* the PTX ISA and the order of MMAs; the default */
+#define FA4SIM_MODEL_ISA 0u     /* the PTX ISA, the order of MMAs, the scope in clusters; the default */
 #define FA4SIM_MODEL_SILICON 1u /* what today's hardware does beside: the other axioms */
 FA4SIM_API int fa4sim_set_model(uint32_t model);
 /* Adversarial timing, from the next launch on: every delay and order that the model leaves open is drawn from the seed.

@@ -120,7 +120,6 @@ void Device::launch(const Launch& launch) {
     throw Fault(Fault::Kind::bad_launch, "clusters of " + std::to_string(cluster_size) + " CTAs; the most are " + std::to_string(code->max_cluster_rank ? code->max_cluster_rank : kMaxClusterSize));
   }
   const uint64_t clusters = ctas / cluster_size;
-  if (cluster_size > 1 && state_->observers) throw Fault(Fault::Kind::bad_launch, "the checker does not know clusters of more than one CTA");
   if (launch.params.size() < code->param_bytes) throw Fault(Fault::Kind::bad_launch, "too few bytes of parameters");
   const DeviceConfig config = state_->config;
   uint32_t host_threads = config.host_threads ? config.host_threads : std::max(1u, std::thread::hardware_concurrency());
@@ -162,7 +161,7 @@ void Device::launch(const Launch& launch) {
       // Clusters that may talk to each other are resident together, as many as the SMs hold; others run alone.
       const uint32_t resident = code->communicates ? uint32_t(std::min<uint64_t>(clusters, std::max(1u, config.sm_count / cluster_size))) : 1;
       std::function<Observer*(uint32_t)> observers;
-      if (state_->observers) observers = [&](uint32_t slot) { return state_->observers(thread * cluster_size + slot); };
+      if (state_->observers) observers = [&](uint32_t slot) { return state_->observers(thread + slot); };
       Group group(common, observers, resident);
       group.run(
           [&]() -> int64_t {

@@ -106,10 +106,10 @@ class Device {
   std::vector<uint64_t> cta_cycles() const;             // of the last launch, one a CTA
   std::vector<fa4sim_event> trace() const;              // of the last launch, CTA given by trace_cta
   void trace_cta(int64_t cta);                          // -1: none
-  // From the next launch on, what a CTA does is reported to an observer of its own for as long as it runs: observers(i),
-  // with i the host thread that runs it times the size of a cluster plus the CTA's rank, or, where CTAs that may talk to
-  // each other run interleaved, its place among them. Asked once for each i of a launch, from any host thread. Null:
-  // nobody watches.
+  // From the next launch on, what the CTAs of a cluster (a CTA alone, without clusters) do is reported to an observer of
+  // their own for as long as they run: observers(i), with i the host thread that runs them, or, where CTAs that may talk to
+  // each other run interleaved, the cluster's place among them. Asked once for each i of a launch, from any host thread.
+  // Null: nobody watches.
   void set_observers(std::function<Observer*(uint32_t)> observers);
   // From the next launch on: what the kernel may rely on.
   void set_model(Model model);

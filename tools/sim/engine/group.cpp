@@ -100,8 +100,8 @@ Group::Group(LaunchState& launch, const std::function<Observer*(uint32_t)>& obse
     : launch_(launch), cluster_size_(launch.cluster[0] * launch.cluster[1] * launch.cluster[2]), clusters_(resident_clusters) {
   const uint32_t resident_ctas = resident_clusters * cluster_size_;
   ctas_.resize(resident_ctas);
-  observers_.assign(resident_ctas, nullptr);
-  for (uint32_t i = 0; observers && i < resident_ctas; ++i) observers_[i] = observers(i);
+  observers_.assign(resident_clusters, nullptr);
+  for (uint32_t i = 0; observers && i < resident_clusters; ++i) observers_[i] = observers(i);
   occupied_.assign(resident_ctas, false);
 }
 Group::~Group() = default;
@@ -216,7 +216,7 @@ void Group::start(size_t slot, uint32_t rank, Cluster& cluster) {
   cluster.live += cta.threads;
   cta.over = false;
   cta.end = 0;
-  cta.observer = observers_[slot];
+  cta.observer = observers_[slot / cluster_size_];
 }
 
 // Chooses a fragment of the warp that can run; false if all wait.

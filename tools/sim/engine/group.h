@@ -16,7 +16,7 @@ namespace fa4::sim {
 
 class Group final : public Scheduler {
  public:
-  // observers(i), if there are any, watches the resident CTA in slot i. A cluster has as many slots as CTAs, side by side.
+  // observers(i), if there are any, watches the resident cluster in place i. A cluster has as many slots as CTAs, side by side.
   Group(LaunchState& launch, const std::function<Observer*(uint32_t)>& observers, uint32_t resident_clusters);
   ~Group();
   // Runs the clusters that next_cluster gives (-1: no more) to their end, at most resident_clusters at a time; calls done
@@ -38,7 +38,7 @@ class Group final : public Scheduler {
   std::vector<const Cta*> resident() const;
 
   LaunchState& launch_;
-  std::vector<Observer*> observers_;        // [slot]
+  std::vector<Observer*> observers_;        // [place of a cluster]
   uint32_t cluster_size_ = 1;
   std::vector<std::unique_ptr<Cta>> ctas_;  // resident ones; a slot is used again
   std::vector<bool> occupied_;              // [slot]: a CTA that is not done
