@@ -18,6 +18,7 @@ struct Litmus {
   uint32_t ctas = 1;
   uint32_t threads = 128;
   std::string target = "sm_100a";
+  uint32_t cluster = 0;  // CTAs; 0: launched without clusters
 };
 
 // What a body finds: async.h's prologue; %out and %d1 addresses of 64 KiB of device memory of its own, zero;
@@ -27,6 +28,7 @@ std::vector<Litmus> proxy_litmus();     // threads, MMAs and bulk copies on one 
 std::vector<Litmus> mbarrier_litmus();  // life and phases of mbarriers
 std::vector<Litmus> tcgen05_litmus();   // tensor memory
 std::vector<Litmus> wgmma_litmus();
+std::vector<Litmus> cluster_litmus();  // CTAs of a cluster
 std::vector<Litmus> thread_copy_litmus();  // cp.async
 
 // ---- pieces of bodies

@@ -70,7 +70,7 @@ Outcome watch(const Litmus& test, uint64_t seed, Model model = Model::isa) {
   Outcome outcome;
   std::string fault;
   try {
-    kernel.run("kernel", {{test.ctas, 1, 1}, {test.threads, 1, 1}, 65536}, out, from, map);
+    kernel.run("kernel", {{test.ctas, 1, 1}, {test.threads, 1, 1}, 65536, {test.cluster, test.cluster ? 1u : 0u, test.cluster ? 1u : 0u}}, out, from, map);
   } catch (const Fault& f) {
     fault = fault_name(f.kind);
     outcome.report = f.what();
@@ -123,6 +123,10 @@ TEST_CASE("litmus: wgmma") {
 }
 TEST_CASE("litmus: cp.async") {
   check_all(thread_copy_litmus());
+}
+
+TEST_CASE("litmus: clusters") {
+  check_all(cluster_litmus());
 }
 
 TEST_CASE("a verdict says which axioms it rests on") {

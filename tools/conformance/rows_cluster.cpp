@@ -28,7 +28,7 @@ void in_clusters(Row& row, const Extent& cluster, uint32_t words_each, uint32_t 
 }  // namespace
 
 void add_cluster_rows(Table& t) {
-  t.family({"clusters", "5.6, 9.7.8.23, 10.8", ""});
+  t.family({"clusters", "9.7.9.23, 9.7.9.24, 10", ""});
   const std::string place = "a CTA's rank in its cluster counts x first; the cluster's id and extents are those of the launch";
   for (const Extent& e : {Extent{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {1, 1, 4}, {2, 2, 1}, {2, 2, 2}, {3, 1, 1}, {1, 5, 1}, {8, 1, 1}, {4, 1, 2}}) {
     Row& row = t.kernel("cluster", "place", "cluster registers: " + text_of(e), place);
@@ -53,7 +53,7 @@ void add_cluster_rows(Table& t) {
     in_clusters(t.kernel("cluster", "atomics_in_turn", "atom.shared::cluster in turn: " + text_of(e), "an atomic operation in another CTA's memory returns what was there"), e, 8);
   }
 
-  t.family({"barrier.cluster", "9.7.13.5", ""});
+  t.family({"barrier.cluster", "9.7.13.3", ""});
   for (const Extent& e : {Extent{1, 1, 1}, {2, 1, 1}, {2, 2, 2}}) {
     in_clusters(t.kernel("cluster", "barrier_phases", "barrier.cluster: " + text_of(e), "nobody passes before all have arrived, phase after phase"), e, 128);
     in_clusters(t.kernel("cluster", "barrier_relaxed", "barrier.cluster.arrive.relaxed: " + text_of(e), "a fence before a relaxed arrival releases"), e, 128);
@@ -94,7 +94,7 @@ void add_cluster_rows(Table& t) {
     row.words[0] = i;
   }
 
-  t.family({"multicast", "9.7.9.25.4.1, 9.7.9.25.5.2", ""});
+  t.family({"multicast", "9.7.9.25.4.1, 9.7.9.27.1.2", ""});
   struct Masks {
     uint32_t cluster, loaders, targets;
   };
