@@ -157,16 +157,18 @@ void Builder::find_undelivered_uses() {
   if (wgmma) std::fill(entry[0].begin(), entry[0].end(), kMayLackFence);
   State lacks_fence(virtuals, 0);  // of what some wgmma without a fence may use
   bool risky = false;
-  // The state at the end of a block; `mark`: notes the ops that may go against the rules, and for how long
-  // registers are held.
-  const auto through = [&](uint32_t b, bool mark) {
+  // The state at the end of a block, and what else a walk is for: to note the ops that may go against the
+  // rules, or for how long registers are held.
+  enum class Walk { state, mark, hold };
+  const auto through = [&](uint32_t b, Walk walk) {
+    const bool mark = walk == Walk::mark;
     State state = entry[b];
     const auto clear = [&](uint8_t bits) {
       for (uint8_t& s : state) s &= uint8_t(~bits);
     };
     for (uint32_t i = blocks_[b].begin; i < blocks_[b].end; ++i) {
       const Op& op = code_.ops[i];
-      if (mark) {
+      if (walk == Walk::hold) {
         for (size_t v = 0; v < virtuals; ++v) {
           if (state[v] & kMayBeInFlight)
             held_[v] = {std::min(held_[v].first, i), std::max(held_[v].second, i)};
@@ -220,7 +222,7 @@ void Builder::find_undelivered_uses() {
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t b = 0; b < blocks_.size(); ++b) {
-      const State out = through(b, false);
+      const State out = through(b, Walk::state);
       for (uint32_t s : blocks_[b].successors) {
         for (size_t v = 0; v < virtuals; ++v) {
           const uint8_t joined = entry[s][v] | out[v];
@@ -230,12 +232,13 @@ void Builder::find_undelivered_uses() {
       }
     }
   }
-  for (uint32_t b = 0; b < blocks_.size(); ++b) through(b, true);
+  for (uint32_t b = 0; b < blocks_.size(); ++b) through(b, Walk::mark);
   code_.tracks_registers = risky;
   if (!risky) {
     guarded_.assign(ops, false);
     return;
   }
+  for (uint32_t b = 0; b < blocks_.size(); ++b) through(b, Walk::hold);
   // Accesses to registers that may lack a fence are all noted, those of what was moved into them too.
   for (bool changed = true; changed;) {
     changed = false;

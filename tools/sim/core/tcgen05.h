@@ -55,8 +55,8 @@ void each_chunk(const MatrixDescriptor& d, bool mn_major, uint32_t rows, F f) {
 // "" if every byte of an operand is there to be read.
 std::string operand_problem(const Cta& cta, const MatrixDescriptor& d, bool mn_major, uint32_t rows);
 // An operand of 16-bit elements as a step of the tensor core takes it: a[k * 128 + m], b[n * 16 + k].
-void gather_a(const Cta& cta, const MatrixDescriptor& d, bool mn_major, uint32_t rows, uint16_t* a);
-void gather_b(const Cta& cta, const MatrixDescriptor& d, bool mn_major, uint32_t rows, uint16_t* b);
+void gather_a(const Cta& cta, MatrixDescriptor d, bool mn_major, uint32_t rows, uint16_t* a);
+void gather_b(const Cta& cta, MatrixDescriptor d, bool mn_major, uint32_t rows, uint16_t* b);
 
 void land_mma(const Event& event);
 void land_commit(const Event& event);

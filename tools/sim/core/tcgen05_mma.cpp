@@ -89,35 +89,38 @@ void transpose(const uint16_t* const from[8], uint16_t* to, size_t to_pitch) {
   for (int j = 0; j < 8; ++j) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + j * to_pitch), s[j]);
 }
 
-const uint16_t* chunk(const Cta& cta, const MatrixDescriptor& d, bool mn_major, uint32_t mn, uint32_t k) {
-  return reinterpret_cast<const uint16_t*>(cta.shared.data() + chunk_address(d, mn_major, mn, k));
+const uint16_t* chunk(const std::byte* shared, const MatrixDescriptor& d, bool mn_major, uint32_t mn, uint32_t k) {
+  return reinterpret_cast<const uint16_t*>(shared + chunk_address(d, mn_major, mn, k));
 }
 
 }  // namespace
 
-void gather_a(const Cta& cta, const MatrixDescriptor& d, bool mn_major, uint32_t rows, uint16_t* a) {
+// The descriptor comes by value and the base of shared memory is a local one: what is written cannot be either of them.
+void gather_a(const Cta& cta, MatrixDescriptor d, bool mn_major, uint32_t rows, uint16_t* a) {
+  const std::byte* const shared = cta.shared.data();
   if (mn_major) {
-    each_chunk(d, true, rows, [&](uint32_t m, uint32_t k, uint32_t address) { std::memcpy(a + k * 128 + m, cta.shared.data() + address, 16); });
+    each_chunk(d, true, rows, [=](uint32_t m, uint32_t k, uint32_t address) { std::memcpy(a + k * 128 + m, shared + address, 16); });
     return;
   }
   for (uint32_t m = 0; m < rows; m += 8) {
     for (uint32_t k = 0; k < kDepth; k += 8) {
       const uint16_t* from[8];
-      for (uint32_t i = 0; i < 8; ++i) from[i] = chunk(cta, d, false, m + i, k);
+      for (uint32_t i = 0; i < 8; ++i) from[i] = chunk(shared, d, false, m + i, k);
       transpose(from, a + k * 128 + m, 128);
     }
   }
 }
 
-void gather_b(const Cta& cta, const MatrixDescriptor& d, bool mn_major, uint32_t rows, uint16_t* b) {
+void gather_b(const Cta& cta, MatrixDescriptor d, bool mn_major, uint32_t rows, uint16_t* b) {
+  const std::byte* const shared = cta.shared.data();
   if (!mn_major) {
-    each_chunk(d, false, rows, [&](uint32_t n, uint32_t k, uint32_t address) { std::memcpy(b + n * 16 + k, cta.shared.data() + address, 16); });
+    each_chunk(d, false, rows, [=](uint32_t n, uint32_t k, uint32_t address) { std::memcpy(b + n * 16 + k, shared + address, 16); });
     return;
   }
   for (uint32_t n = 0; n < rows; n += 8) {
     for (uint32_t k = 0; k < kDepth; k += 8) {
       const uint16_t* from[8];
-      for (uint32_t i = 0; i < 8; ++i) from[i] = chunk(cta, d, true, n, k + i);
+      for (uint32_t i = 0; i < 8; ++i) from[i] = chunk(shared, d, true, n, k + i);
       transpose(from, b + n * 16 + k, 16);
     }
   }
