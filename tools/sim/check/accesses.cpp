@@ -28,11 +28,17 @@ void Checker::remember(std::vector<Access>& readers, const Access& access) {
 // Words have a cell; where somebody accesses less than one, each byte gets its own from then on.
 void Checker::shared_cells(const Actor& who, const Access& access, uint32_t address, uint32_t bytes,
                            bool write, Sense sense) {
+  Neighbour neighbour;
+  shared_cells(who, access, address, bytes, write, sense, neighbour);
+}
+
+void Checker::shared_cells(const Actor& who, const Access& access, uint32_t address, uint32_t bytes,
+                           bool write, Sense sense, Neighbour& neighbour) {
   const auto cells = [&](Cell* from, size_t count, Readers& more, uint32_t first) {
     if (write)
-      write_cells(from, count, more, first, who, access, sense, Tensor::no);
+      write_cells(from, count, 1, more, first, who, access, sense, Tensor::no);
     else
-      read_cells(from, count, more, first, who, access, sense, Tensor::no);
+      read_cells(from, count, 1, more, first, who, access, sense, Tensor::no, neighbour);
   };
   if (bytes_of_word_.empty() && address % 4 == 0 && bytes % 4 == 0) {
     cells(&shared_[address / 4], bytes / 4, shared_readers_, address / 4);
@@ -71,14 +77,15 @@ void Checker::shared_access(const Warp& w, const Op* op, int lane, const Cta& ow
 
 void Checker::global_cells(const Actor& who, const Access& access, uint64_t address, uint32_t bytes,
                            bool write, Sense sense) {
+  Neighbour neighbour;
   const uint64_t end = address + bytes;
   for (uint64_t at = address; at < end;) {
     const uint64_t word = at / 4, stop = std::min(end, 4 * word + 4);
     const auto cell = [&](Cell& c, Readers& more, uint64_t key) {
       if (write)
-        write_cells(&c, 1, more, key, who, access, sense, Tensor::no);
+        write_cells(&c, 1, 1, more, key, who, access, sense, Tensor::no);
       else
-        read_cells(&c, 1, more, key, who, access, sense, Tensor::no);
+        read_cells(&c, 1, 1, more, key, who, access, sense, Tensor::no, neighbour);
     };
     auto split = global_parts_.find(word);
     if (split == global_parts_.end() && stop - at == 4) {
@@ -168,7 +175,7 @@ void Checker::log_box(const Event& event, const Actor& who, const Access& access
         const auto cell = global_.find(at / 4);
         if (cell == global_.end()) continue;
         memory_at_ = at;
-        write_cells(&cell->second, 1, global_readers_, at / 4, who, access, Sense::async_global, Tensor::no);
+        write_cells(&cell->second, 1, 1, global_readers_, at / 4, who, access, Sense::async_global, Tensor::no);
       }
     }
     stored_rows_[begin] = {end, access};

@@ -197,20 +197,24 @@ void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess&
   stream.issue.push_back(who.warp->now);
   const uint32_t tmem = w.cta->rank * kTmemCells;
   const auto read_operand = [&](const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
+    Neighbour neighbour;
     each_chunk(d, mn_major, rows, [&](uint32_t, uint32_t, uint32_t address) {
-      shared_cells(who, access, flat(*w.cta, address), 16, false, Sense::async);
+      shared_cells(who, access, flat(*w.cta, address), 16, false, Sense::async, neighbour);
     });
   };
   if (mma.a) {
     read_operand(*mma.a, mma.a_mn_major, mma.m);
   } else {
     const uint32_t first = tmem + mma.a_column * TensorMemory::partitions;
-    read_cells(&tmem_[first], 8 * TensorMemory::partitions, tmem_readers_, first, who, access, Sense::thread,
-               Tensor::fenced);
+    for (uint32_t partition = 0; partition < TensorMemory::partitions; ++partition) {
+      Neighbour neighbour;
+      read_cells(&tmem_[first + partition], 8, TensorMemory::partitions, tmem_readers_, first + partition, who, access,
+                 Sense::thread, Tensor::fenced, neighbour);
+    }
   }
   read_operand(*mma.b, mma.b_mn_major, mma.n);
   const uint32_t first = tmem + mma.d_column * TensorMemory::partitions;
-  write_cells(&tmem_[first], size_t(mma.n) * TensorMemory::partitions, tmem_readers_, first, who, access,
+  write_cells(&tmem_[first], size_t(mma.n) * TensorMemory::partitions, 1, tmem_readers_, first, who, access,
               Sense::thread, Tensor::fenced);
   stream.clock.join_untensored(who.group->clock);
   join_tensor(w, *who.group, 1u << lane, stream.clock.tensor);
@@ -228,8 +232,9 @@ void Checker::wgmma_issued(const Warp& w, const Op* op, const WgmmaAccess& wgmma
   const Access access{Agent::wgmma, 0, uint16_t(kFirstLane + lanes_ + warp_of(w)), Time(wgmma.number), op_index(op), warp_of(w)};
   newest_wgmma_[warp_of(w)] = access;
   const auto read_operand = [&](const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
+    Neighbour neighbour;
     each_chunk(d, mn_major, rows, [&](uint32_t, uint32_t, uint32_t address) {
-      shared_cells(who, access, flat(*w.cta, address), 16, false, Sense::async);
+      shared_cells(who, access, flat(*w.cta, address), 16, false, Sense::async, neighbour);
     });
   };
   if (wgmma.a) read_operand(*wgmma.a, wgmma.a_mn_major, 64);

@@ -274,7 +274,7 @@ bool Checker::fenced_by_writer(const Actor& who, const Access& a, Sense sense) c
 
 // ---- accesses ------------------------------------------------------------------------------------------------------------
 
-void Checker::check(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote,
+bool Checker::check(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote,
                     bool now_writes, Sense sense, Tensor tensor) {
   if (before.agent == Agent::mma && now.agent == Agent::mma) {
     // MMAs of a CTA execute in the order of their issue, whatever they share: the axiom, except for one thread's MMAs on
@@ -282,53 +282,70 @@ void Checker::check(const Actor& who, const Access& before, const Access& now, c
     const bool issued_before = before.index == now.index || who.group->clock.plain[kFirstLane + before.index] >= mmas_[rank_of(before.index)].issue[before.time];
     if (!issued_before) report(FindingKind::race, false, who, before, now, cell, before_wrote, now_writes);
     else if (before.index != now.index || before.lanes != now.lanes) axioms_ |= FA4SIM_AXIOM_MMA_ORDER;
-    return;
+    return issued_before;
   }
   // Atomic operations and other strong accesses never race with each other if their scopes take in both: any scope takes in
   // the whole CTA.
   if ((before.order & kStrong) && (now.order & kStrong) &&
       (size_ == 1 || (before.order & now.order & kBeyondCtaInCluster) || (before.agent == Agent::lane && rank_of(before.index) == who.rank))) {
-    return;
+    return true;
   }
   // Order between tcgen05 operations may come from their own fences around relaxed synchronisation (PTX ISA 9.7.16.6.3).
   if (tensor != Tensor::no && knows(who.group->clock.tensor, who, before)) {
     if (provenance_) explain_order(who, before, now, cell, before_wrote, now_writes, true);
-    return;
+    return true;
   }
   if (!knows(who.group->clock.plain, who, before)) {
     report(FindingKind::race, false, who, before, now, cell, before_wrote, now_writes);
-  } else if (sense != Sense::thread && before_wrote && !knows_proxy(who, before, sense)) {
+    return false;
+  }
+  if (sense != Sense::thread && before_wrote && !knows_proxy(who, before, sense)) {
     report(FindingKind::missing_proxy_fence, false, who, before, now, cell, before_wrote, now_writes);
-  } else if (sense != Sense::thread && before_wrote && !fenced_by_writer(who, before, sense)) {
+    return false;
+  }
+  if (sense != Sense::thread && before_wrote && !fenced_by_writer(who, before, sense)) {
     report(FindingKind::distant_proxy_fence, true, who, before, now, cell, before_wrote, now_writes);
-  } else if (tensor == Tensor::fenced && before.agent != Agent::owner) {
+    return false;
+  }
+  if (tensor == Tensor::fenced && before.agent != Agent::owner) {
     if (cta_->launch->model == Model::silicon) axioms_ |= FA4SIM_AXIOM_TENSOR_FENCES;
     else report(FindingKind::missing_tensor_fence, true, who, before, now, cell, before_wrote, now_writes);
-  } else if (provenance_) {
-    explain_order(who, before, now, cell, before_wrote, now_writes, false);
+    return cta_->launch->model == Model::silicon;
   }
+  if (provenance_) explain_order(who, before, now, cell, before_wrote, now_writes, false);
+  return true;
 }
 
-void Checker::read_cells(Cell* cells, size_t count, Readers& more, uint64_t first, const Actor& who, const Access& access,
-                         Sense sense, Tensor tensor) {
-  for (size_t i = 0; i < count; ++i) {
+void Checker::read_cells(Cell* cells, size_t count, size_t step, Readers& more, uint64_t first, const Actor& who, const Access& access,
+                         Sense sense, Tensor tensor, Neighbour& neighbour) {
+  for (size_t i = 0; i < count * step; i += step) {
     Cell& cell = cells[i];
-    if (cell.write.agent != Agent::nobody) check(who, cell.write, access, &cell, true, false, sense, tensor);
-    // The new reader stands for the old one if it comes after it.
-    const bool replaces = cell.read.agent == Agent::nobody || (cell.read.agent == Agent::mma && access.agent == Agent::mma && cell.read.index == access.index) ||
-                          (cell.read.agent == access.agent && cell.read.index == access.index) ||
-                          knows(who.group->clock.plain, who, cell.read);
-    if (!replaces) remember(more[first + i], cell.read);
+    if (!neighbour.in_order || cell != neighbour.cell) {
+      neighbour.cell = cell;
+      neighbour.in_order = cell.write.agent == Agent::nobody || check(who, cell.write, access, &cell, true, false, sense, tensor);
+      // The new reader stands for the old one if it comes after it.
+      const bool replaces = cell.read.agent == Agent::nobody || (cell.read.agent == access.agent && cell.read.index == access.index) ||
+                            knows(who.group->clock.plain, who, cell.read);
+      if (!replaces) {
+        remember(more[first + i], cell.read);
+        neighbour.in_order = false;
+      }
+    }
     cell.read = access;
   }
 }
 
-void Checker::write_cells(Cell* cells, size_t count, Readers& more, uint64_t first, const Actor& who, const Access& access,
+void Checker::write_cells(Cell* cells, size_t count, size_t step, Readers& more, uint64_t first, const Actor& who, const Access& access,
                           Sense sense, Tensor tensor) {
-  for (size_t i = 0; i < count; ++i) {
+  Neighbour neighbour;
+  for (size_t i = 0; i < count * step; i += step) {
     Cell& cell = cells[i];
-    if (cell.write.agent != Agent::nobody) check(who, cell.write, access, &cell, true, true, sense, tensor);
-    if (cell.read.agent != Agent::nobody) check(who, cell.read, access, &cell, false, true, sense, tensor);
+    if (!neighbour.in_order || cell != neighbour.cell) {
+      neighbour.cell = cell;
+      const bool written_in_order = cell.write.agent == Agent::nobody || check(who, cell.write, access, &cell, true, true, sense, tensor);
+      const bool read_in_order = cell.read.agent == Agent::nobody || check(who, cell.read, access, &cell, false, true, sense, tensor);
+      neighbour.in_order = written_in_order && read_in_order;
+    }
     if (!more.empty()) {
       if (const auto others = more.find(first + i); others != more.end()) {
         for (const Access& reader : others->second) check(who, reader, access, &cell, false, true, sense, tensor);
@@ -343,11 +360,10 @@ void Checker::write_cells(Cell* cells, size_t count, Readers& more, uint64_t fir
 void Checker::tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t columns, bool write) {
   const Actor who = actor(w, first_lane(w.alive));
   const Access access{Agent::warp, 0, uint16_t(warp_of(w)), kPending, op_index(op), w.alive};
-  for (uint32_t c = column; c < column + columns; ++c) {
-    const uint32_t at = w.cta->rank * kTmemCells + c * TensorMemory::partitions + w.index % TensorMemory::partitions;
-    if (write) write_cells(&tmem_[at], 1, tmem_readers_, at, who, access, Sense::thread, Tensor::fenced);
-    else read_cells(&tmem_[at], 1, tmem_readers_, at, who, access, Sense::thread, Tensor::fenced);
-  }
+  const uint32_t at = w.cta->rank * kTmemCells + column * TensorMemory::partitions + w.index % TensorMemory::partitions;
+  Neighbour neighbour;
+  if (write) write_cells(&tmem_[at], columns, TensorMemory::partitions, tmem_readers_, at, who, access, Sense::thread, Tensor::fenced);
+  else read_cells(&tmem_[at], columns, TensorMemory::partitions, tmem_readers_, at, who, access, Sense::thread, Tensor::fenced, neighbour);
   (write ? who.warp->stores : who.warp->loads).push_back({column, columns});
 }
 
@@ -386,10 +402,8 @@ void Checker::tmem_delivered(const Warp& w, uint32_t column, uint32_t columns) {
 void Checker::tmem_owned(const Warp& w, const Op* op, uint32_t column, uint32_t columns) {
   const Actor who = actor(w, first_lane(w.alive));
   const Access access{Agent::owner, 0, uint16_t(warp_of(w)), who.warp->now, op_index(op), w.alive};
-  for (uint32_t c = column; c < column + columns; ++c) {
-    const uint32_t at = w.cta->rank * kTmemCells + c * TensorMemory::partitions;
-    write_cells(&tmem_[at], TensorMemory::partitions, tmem_readers_, at, who, access, Sense::thread, Tensor::either);
-  }
+  const uint32_t at = w.cta->rank * kTmemCells + column * TensorMemory::partitions;
+  write_cells(&tmem_[at], size_t(columns) * TensorMemory::partitions, 1, tmem_readers_, at, who, access, Sense::thread, Tensor::either);
 }
 
 void Checker::tmem_allocated(const Warp& w, const Op* op, uint32_t column, uint32_t columns, uint32_t shared_address) {

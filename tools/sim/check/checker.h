@@ -102,12 +102,19 @@ class Checker final : public Observer {
     Time time = 0;
     uint32_t op = 0;
     uint32_t lanes = 0;  // lane: kRemote in the memory of another CTA; warp: its lanes; mma: the accumulator; copies, wgmma: the warp that issued them
+    bool operator==(const Access&) const = default;
   };
   static constexpr uint32_t kRemote = 1;
   static bool is_remote(const Access& a) { return a.agent == Agent::lane && a.lanes == kRemote; }
   using Readers = std::unordered_map<uint64_t, std::vector<Access>>;
   struct Cell {  // of shared or tensor memory
     Access write, read;
+    bool operator==(const Cell&) const = default;
+  };
+  // The cell that an access came to last, as it was: a cell that holds the same gets the same answer.
+  struct Neighbour {
+    Cell cell;
+    bool in_order = false;
   };
   // Lanes of a warp that know the same of everybody else. A lane's own accesses it knows by program order.
   struct Group {
@@ -214,13 +221,14 @@ class Checker final : public Observer {
   enum class Sense : uint8_t { thread, async, async_global };  // proxy by which memory is accessed
   static bool knows_proxy(const Actor& who, const Access& access, Sense sense);
   bool fenced_by_writer(const Actor& who, const Access& write, Sense sense) const;
-  // `more`: readers beside Cell::read, by first + i.
-  void read_cells(Cell* cells, size_t count, Readers& more, uint64_t first, const Actor& who, const Access& access, Sense sense,
-                  Tensor tensor);
-  void write_cells(Cell* cells, size_t count, Readers& more, uint64_t first, const Actor& who, const Access& access, Sense sense,
-                   Tensor tensor);
+  // Every `step`th cell. `more`: readers beside Cell::read, by first + i. Accesses in several parts hand a neighbour along.
+  void read_cells(Cell* cells, size_t count, size_t step, Readers& more, uint64_t first, const Actor& who, const Access& access,
+                  Sense sense, Tensor tensor, Neighbour& neighbour);
+  void write_cells(Cell* cells, size_t count, size_t step, Readers& more, uint64_t first, const Actor& who, const Access& access,
+                   Sense sense, Tensor tensor);
   static void remember(std::vector<Access>& readers, const Access& access);
   void shared_cells(const Actor& who, const Access& access, uint32_t address, uint32_t bytes, bool write, Sense sense);
+  void shared_cells(const Actor& who, const Access& access, uint32_t address, uint32_t bytes, bool write, Sense sense, Neighbour& neighbour);
   void global_cells(const Actor& who, const Access& access, uint64_t address, uint32_t bytes, bool write, Sense sense);
   void against_stored_rows(const Actor& who, const Access& access, uint64_t begin, uint64_t end, bool write);
   void between_ctas(const Warp& w, const Op* op, const Actor& who, uint64_t address, uint32_t bytes, bool write);
@@ -244,7 +252,8 @@ class Checker final : public Observer {
   void each_box_row(const Event& event, F f) const;
   void settle_tmem(const Warp& w, uint32_t column, uint32_t columns, bool stores);
   void tmem_owned(const Warp& w, const Op* op, uint32_t column, uint32_t columns);
-  void check(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote, bool now_writes,
+  // Whether `before` and `now` are in order; reports what is wrong.
+  bool check(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote, bool now_writes,
              Sense sense, Tensor tensor);
   void explain_order(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote, bool now_writes,
                      bool tensor);
