@@ -129,6 +129,35 @@ TEST_CASE("every row for a Hopper has a recorded answer", "[rows]") {
   }
 }
 
+// Kernels whose hand-overs are right, so that the checker has nothing to say.
+TEST_CASE("rows about clusters are clean under the checker", "[checked]") {
+  std::vector<const Row*> rows;
+  for (const Row& row : all_rows()) {
+    if (row.cluster[0]) rows.push_back(&row);
+  }
+  REQUIRE(rows.size() > 100);
+  struct Checked : Worker {
+    explicit Checked(const std::vector<const Row*>& list) : rows(list) { gpu.simulator().check(1); }
+    std::string work(size_t job, bool*) override {
+      Runner runner(gpu);
+      const Answer answer = runner.run(*rows[job]);
+      fa4sim_finding finding;
+      std::string text = answer.failure;
+      while (gpu.simulator().take_findings(&finding, 1) == 1)
+        text += std::string(finding.kind) + " on " + finding.memory + "\n  " + finding.first + "\n  " + finding.second + "\n";
+      return text;
+    }
+    const std::vector<const Row*>& rows;
+    fa4::support::Gpu gpu{FA4SIM_LIBRARY, 0};
+  };
+  run_isolated(
+      rows.size(), 60, [&] { return std::make_unique<Checked>(rows); },
+      [&](size_t job, const JobEnd& end) {
+        INFO(rows[job]->name);
+        CHECK(end.result == "");
+      });
+}
+
 TEST_CASE("every row says what it believes and where it is written", "[rows]") {
   for (const Row& row : all_rows()) {
     INFO(row.name);

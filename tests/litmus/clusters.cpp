@@ -35,12 +35,15 @@ std::string handed_over(const std::string& between) {
 // Rank 0 writes in its memory and says so in rank 1's, at byte 128.
 std::string flagged(const std::string& fence, const std::string& set, const std::string& look) {
   return kPlace + by_thread(0, line("st.shared.u32 [smem+64], 1") + line("st.shared.u32 [smem+128], 0")) +
-         kSyncCluster + leader(0, kStoreOwn + fence + line("st." + set + ".shared::cluster.u32 [%r43+128], 1")) +
-         leader(1, spin("ld." + look + ".shared::cta.u32 %r9, [smem+128]") + fence + kLoadOther) + kSyncCluster;
+         kSyncCluster +
+         leader(0, kStoreOwn + fence + line("st." + set + ".shared::cluster.u32 [%r43+128], 1")) +
+         leader(1, spin("ld." + look + ".shared::cta.u32 %r9, [smem+128]") + fence + kLoadOther) +
+         kSyncCluster;
 }
 const std::string kInitFence = "  fence.mbarrier_init.release.cluster;\n";
 // The barrier at byte 0 of each CTA, for `count` arrivals, known in the cluster.
-std::string barriers(uint32_t count, const std::string& fence = kInitFence, const std::string& sync = kSyncCluster) {
+std::string barriers(uint32_t count, const std::string& fence = kInitFence,
+                     const std::string& sync = kSyncCluster) {
   return init_barrier(0, count) + fence + sync;
 }
 std::string arrive_there(const std::string& semantics = ".release.cluster") {
@@ -49,7 +52,8 @@ std::string arrive_there(const std::string& semantics = ".release.cluster") {
 // Rank 1 writes in its memory and arrives at rank 0's barrier, where rank 0 waits and reads rank 1's memory.
 std::string remote_arrival(const std::string& arrive, const std::string& wait) {
   return kPlace + by_thread(0, line("st.shared.u32 [smem+64], 1")) + barriers(1) +
-         leader(1, kStoreOwn + arrive_there(arrive)) + leader(0, wait_as(wait, 0, 0) + kLoadOther) + kSyncCluster;
+         leader(1, kStoreOwn + arrive_there(arrive)) + leader(0, wait_as(wait, 0, 0) + kLoadOther) +
+         kSyncCluster;
 }
 std::string used_at_once(const std::string& fence) {
   return kPlace + barriers(2, fence, kRelaxedSync) +
@@ -62,11 +66,13 @@ std::string sent(const std::string& opcode, const std::string& wait) {
          leader(0, line(opcode + " [%r43+64], %r41, [%r43]")) + leader(1, wait + kLoadOwn) + kSyncCluster;
 }
 const std::string kStoreAsync = "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32",
-                  kReduceAsync = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32";
+                  kReduceAsync =
+                      "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32";
 const std::string kFence = "  fence.proxy.async.shared::cta;\n";
 // Rank 0 copies 16 bytes of its memory, `ready` after they were written, to byte 1024 of rank 1's.
 std::string copied(const std::string& ready, const std::string& after) {
-  return kPlace + by_thread(0, line("mov.b32 %v0, 0") + line("st.shared.v4.b32 [smem+256], {%v0, %v0, %v0, %v0}")) +
+  return kPlace +
+         by_thread(0, line("mov.b32 %v0, 0") + line("st.shared.v4.b32 [smem+256], {%v0, %v0, %v0, %v0}")) +
          ready + barriers(1) + leader(1, line("mbarrier.arrive.expect_tx.shared::cta.b64 _, [smem], 16")) +
          leader(0, line("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r43+1024], "
                         "[%r42+256], 16, [%r43]")) +
@@ -78,9 +84,10 @@ std::string announce() {
   return by_thread(0, line("mbarrier.arrive.expect_tx.shared::cta.b64 _, [smem], 64"));
 }
 std::string load_for_both() {
-  return leader(0, line("mov.u16 %h0, 3") +
-                       line("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-                            "[%r42+1024], [%d1], 64, [%r42], %h0"));
+  return leader(
+      0, line("mov.u16 %h0, 3") +
+             line("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                  "[%r42+1024], [%d1], 64, [%r42], %h0"));
 }
 // Rank 0 loads 64 bytes to byte 1024 of both.
 std::string multicast(const std::string& after) {
@@ -89,7 +96,8 @@ std::string multicast(const std::string& after) {
 // Rank 0 writes 16 bytes of rank 1's memory, from where rank 1 has them stored.
 std::string stored_there(const std::string& fence) {
   return kPlace + kSyncCluster +
-         leader(0, line("mov.b32 %v0, 0") + line("st.shared::cluster.v4.b32 [%r43+256], {%v0, %v0, %v0, %v0}") + fence) +
+         leader(0, line("mov.b32 %v0, 0") +
+                       line("st.shared::cluster.v4.b32 [%r43+256], {%v0, %v0, %v0, %v0}") + fence) +
          kSyncCluster +
          leader(1, line("cp.async.bulk.global.shared::cta.bulk_group [%out], [smem+256], 16") +
                        line("cp.async.bulk.commit_group") + line("cp.async.bulk.wait_group 0"));
@@ -102,32 +110,38 @@ Litmus in_cluster(const std::string& name, const std::string& body, const std::s
 }  // namespace
 
 std::vector<Litmus> cluster_litmus() {
-  const std::string wait = wait_as("", 0, 0), wait_again = wait_as("", 0, 1), cluster_wait = wait_as(".acquire.cluster", 0, 0);
-  const std::string life = "shared memory of a CTA that may not be there", unobserved = "asynchronous work that nobody waited for";
+  const std::string wait = wait_as("", 0, 0), wait_again = wait_as("", 0, 1),
+                    cluster_wait = wait_as(".acquire.cluster", 0, 0);
+  const std::string life = "shared memory of a CTA that may not be there",
+                    unobserved = "asynchronous work that nobody waited for";
   const auto atomics = [](const std::string& scope) {
     return together(by_rank(0, line("atom.relaxed." + scope + ".shared::cluster.add.u32 %r1, [%r42+64], 1")) +
                     by_rank(1, line("atom.relaxed." + scope + ".shared::cluster.add.u32 %r1, [%r43+64], 1")));
   };
   const auto global = [](const std::string& between) {
-    return kPlace + kSyncCluster + leader(0, line("st.global.u32 [%d1], 7")) + between + leader(1, line("st.global.u32 [%d1], 8"));
+    return kPlace + kSyncCluster + leader(0, line("st.global.u32 [%d1], 7")) + between +
+           leader(1, line("st.global.u32 [%d1], 8"));
   };
   return {
       in_cluster("cluster barrier: between", handed_over(kSyncCluster), "clean"),
       in_cluster("cluster barrier: missing", handed_over(""), "race"),
       in_cluster("cluster barrier: a barrier of the CTA instead", handed_over(cta_sync()), "race"),
-      in_cluster("cluster barrier: write after read", together(leader(1, kLoadOther) + kSyncCluster + leader(0, kStoreOwn)),
-                 "clean"),
+      in_cluster("cluster barrier: write after read",
+                 together(leader(1, kLoadOther) + kSyncCluster + leader(0, kStoreOwn)), "clean"),
       in_cluster("cluster barrier: relaxed arrival", handed_over(kRelaxedSync), "race"),
-      in_cluster("cluster barrier: relaxed arrival after a fence", handed_over("  fence.acq_rel.cluster;\n" + kRelaxedSync),
-                 "clean"),
+      in_cluster("cluster barrier: relaxed arrival after a fence",
+                 handed_over("  fence.acq_rel.cluster;\n" + kRelaxedSync), "clean"),
       in_cluster("cluster barrier: relaxed arrival after a fence of the CTA",
                  handed_over("  fence.acq_rel.cta;\n" + kRelaxedSync), "race"),
       in_cluster("cluster barrier: global memory", global(kSyncCluster), "clean"),
       in_cluster("cluster barrier: global memory, missing", global(""), "race"),
 
-      in_cluster("scopes in a cluster: release and acquire", flagged("", "release.cluster", "acquire.cluster"), "clean"),
-      in_cluster("scopes in a cluster: release of the CTA's", flagged("", "release.cta", "acquire.cluster"), "race"),
-      in_cluster("scopes in a cluster: acquire of the CTA's", flagged("", "release.cluster", "acquire.cta"), "race"),
+      in_cluster("scopes in a cluster: release and acquire",
+                 flagged("", "release.cluster", "acquire.cluster"), "clean"),
+      in_cluster("scopes in a cluster: release of the CTA's", flagged("", "release.cta", "acquire.cluster"),
+                 "race"),
+      in_cluster("scopes in a cluster: acquire of the CTA's", flagged("", "release.cluster", "acquire.cta"),
+                 "race"),
       in_cluster("scopes in a cluster: relaxed with fences",
                  flagged("  fence.acq_rel.cluster;\n", "relaxed.cluster", "relaxed.cluster"), "clean"),
       in_cluster("scopes in a cluster: relaxed with fences of the CTA's",
@@ -135,32 +149,42 @@ std::vector<Litmus> cluster_litmus() {
       in_cluster("scopes in a cluster: atomics", atomics("cluster"), "clean"),
       in_cluster("scopes in a cluster: atomics of the CTA's", atomics("cta"), "race"),
 
-      in_cluster("lives: a store before the other CTA has begun", kPlace + leader(0, kStoreOther) + kSyncCluster, life),
+      in_cluster("lives: a store before the other CTA has begun",
+                 kPlace + leader(0, kStoreOther) + kSyncCluster, life),
       in_cluster("lives: a relaxed barrier says that it has begun",
                  kPlace + kRelaxedSync + leader(0, kStoreOther) + kSyncCluster, "clean"),
-      in_cluster("lives: an end without a barrier", kPlace + kSyncCluster + leader(0, kStoreOther) + leader(1, kLater), life),
-      in_cluster("lives: a store after the end", kPlace + kSyncCluster + leader(0, kLater + kStoreOther), "no such CTA"),
+      in_cluster("lives: an end without a barrier",
+                 kPlace + kSyncCluster + leader(0, kStoreOther) + leader(1, kLater), life),
+      in_cluster("lives: a store after the end", kPlace + kSyncCluster + leader(0, kLater + kStoreOther),
+                 "no such CTA"),
       in_cluster("lives: an arrival that is waited for",
                  kPlace + barriers(1) + leader(0, arrive_there()) + leader(1, cluster_wait), "clean"),
       in_cluster("lives: an arrival that nobody waits for",
                  kPlace + barriers(2) + leader(0, arrive_there()) + leader(1, kLater), life),
 
-      in_cluster("remote arrival: cluster scope", remote_arrival(".release.cluster", ".acquire.cluster"), "clean"),
+      in_cluster("remote arrival: cluster scope", remote_arrival(".release.cluster", ".acquire.cluster"),
+                 "clean"),
       in_cluster("remote arrival: no scope named", remote_arrival("", ""), "clean"),
-      in_cluster("remote arrival: arrival of the CTA's scope", remote_arrival(".release.cta", ".acquire.cluster"), "race"),
-      in_cluster("remote arrival: wait of the CTA's scope", remote_arrival(".release.cluster", ".acquire.cta"), "race"),
+      in_cluster("remote arrival: arrival of the CTA's scope",
+                 remote_arrival(".release.cta", ".acquire.cluster"), "race"),
+      in_cluster("remote arrival: wait of the CTA's scope",
+                 remote_arrival(".release.cluster", ".acquire.cta"), "race"),
       in_cluster("remote arrival: relaxed", remote_arrival(".relaxed.cluster", ".acquire.cluster"), "race"),
-      in_cluster("remote arrival: relaxed wait", remote_arrival(".release.cluster", ".relaxed.cluster"), "race"),
+      in_cluster("remote arrival: relaxed wait", remote_arrival(".release.cluster", ".relaxed.cluster"),
+                 "race"),
       in_cluster("remote arrival: init, fence, relaxed barrier", used_at_once(kInitFence), "clean"),
-      in_cluster("remote arrival: init, relaxed barrier", used_at_once(""), "barrier used before its init is visible"),
+      in_cluster("remote arrival: init, relaxed barrier", used_at_once(""),
+                 "barrier used before its init is visible"),
 
       in_cluster("store across: st.async and wait", sent(kStoreAsync, wait), "clean"),
       in_cluster("store across: st.async, no wait", sent(kStoreAsync, ""), "race + poison"),
       in_cluster("store across: red.async and wait", sent(kReduceAsync, wait), "clean"),
       in_cluster("store across: red.async, no wait", sent(kReduceAsync, ""), unobserved + " + race + poison"),
 
-      in_cluster("copy across: fence and wait", copied(kFence, leader(1, wait + kLoadBox) + kSyncCluster), "clean"),
-      in_cluster("copy across: no proxy fence", copied("", leader(1, wait + kLoadBox) + kSyncCluster), "missing proxy fence"),
+      in_cluster("copy across: fence and wait", copied(kFence, leader(1, wait + kLoadBox) + kSyncCluster),
+                 "clean"),
+      in_cluster("copy across: no proxy fence", copied("", leader(1, wait + kLoadBox) + kSyncCluster),
+                 "missing proxy fence"),
       in_cluster("copy across: no wait", copied(kFence, leader(1, kLoadBox) + kSyncCluster), "race + poison"),
       in_cluster("copy across: source written again, told by the other",
                  copied(kFence, leader(1, wait) + kSyncCluster + leader(0, kStoreSource)), "clean"),
@@ -170,18 +194,19 @@ std::vector<Litmus> cluster_litmus() {
                  unobserved + " + " + life),
       in_cluster("copy across: stores to the other CTA, then its own copy: fence of the cluster",
                  stored_there("  fence.proxy.async.shared::cluster;\n"), "clean"),
-      in_cluster("copy across: stores to the other CTA, then its own copy: fence of the CTA", stored_there(kFence),
-                 "missing proxy fence"),
+      in_cluster("copy across: stores to the other CTA, then its own copy: fence of the CTA",
+                 stored_there(kFence), "missing proxy fence"),
 
       in_cluster("multicast: all wait", multicast(by_thread(0, wait + kLoadBox) + kSyncCluster), "clean"),
-      in_cluster("multicast: one does not wait", multicast(leader(0, wait + kLoadBox) + leader(1, kLater) + kSyncCluster),
-                 unobserved),
+      in_cluster("multicast: one does not wait",
+                 multicast(leader(0, wait + kLoadBox) + leader(1, kLater) + kSyncCluster), unobserved),
       in_cluster("multicast: filled again when all have said so",
                  multicast(by_thread(0, wait + kLoadBox) + kSyncCluster + announce() + load_for_both() +
                            by_thread(0, wait_again) + kSyncCluster),
                  "clean"),
       in_cluster("multicast: filled again at once",
-                 multicast(by_thread(0, wait + kLoadBox) + announce() + load_for_both() + by_thread(0, wait_again) + kSyncCluster),
+                 multicast(by_thread(0, wait + kLoadBox) + announce() + load_for_both() +
+                           by_thread(0, wait_again) + kSyncCluster),
                  "race"),
   };
 }

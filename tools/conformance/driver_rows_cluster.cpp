@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver says to clusters: launches, attributes of functions, occupancy, and faults of kernels in clusters.
+// What the driver says to clusters: launches, attributes of functions, occupancy, and faults of kernels in
+// clusters.
 #include <vector>
 
 #include "driver_rows.h"
@@ -25,7 +26,8 @@ class Entry {
  public:
   Entry(Gpu& gpu, const char* name, const std::string& body = kEntries) : gpu_(gpu) {
     const auto& p = gpu.properties();
-    const std::string text = ".version 8.6\n.target sm_" + std::to_string(10 * p.major + p.minor) + "\n.address_size 64\n" + body;
+    const std::string text =
+        ".version 8.6\n.target sm_" + std::to_string(10 * p.major + p.minor) + "\n.address_size 64\n" + body;
     status = gpu.driver().cuModuleLoadData(&module_, text.c_str());
     if (status == CUDA_SUCCESS) status = gpu.driver().cuModuleGetFunction(&function, module_, name);
   }
@@ -50,7 +52,7 @@ struct Try {
   Extent grid{4, 1, 1};
   std::vector<Extent> clusters;  // attributes
   unsigned block = 32, shared = 0;
-  int allow_large = -1;          // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, -1: not set
+  int allow_large = -1;  // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, -1: not set
 };
 
 struct Config {
@@ -59,7 +61,8 @@ struct Config {
       attributes[i].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
       attributes[i].value.clusterDim = {t.clusters[i].x, t.clusters[i].y, t.clusters[i].z};
     }
-    launch = {t.grid.x, t.grid.y, t.grid.z, t.block, 1, 1, t.shared, nullptr, attributes.data(), unsigned(attributes.size())};
+    launch = {t.grid.x, t.grid.y, t.grid.z, t.block,           1,
+              1,        t.shared, nullptr,  attributes.data(), unsigned(attributes.size())};
   }
   std::vector<CUlaunchAttribute> attributes;
   CUlaunchConfig launch;
@@ -67,7 +70,8 @@ struct Config {
 
 CUresult allow(Gpu& gpu, const Entry& entry, const Try& t) {
   if (t.allow_large < 0) return CUDA_SUCCESS;
-  return gpu.driver().cuFuncSetAttribute(entry.function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, t.allow_large);
+  return gpu.driver().cuFuncSetAttribute(entry.function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+                                         t.allow_large);
 }
 
 CUresult launch(Gpu& gpu, const Try& t) {
@@ -79,12 +83,17 @@ CUresult launch(Gpu& gpu, const Try& t) {
   return r != CUDA_SUCCESS ? r : gpu.driver().cuCtxSynchronize();
 }
 
-// A kernel of two CTAs of one warp in a cluster, run to its end; %rank and %r, the address of 64 bytes of shared memory.
+// A kernel of two CTAs of one warp in a cluster, run to its end; %rank and %r, the address of 64 bytes of
+// shared memory.
 CUresult run(Gpu& gpu, const std::string& body) {
-  Entry entry(gpu, "k",
-              ".visible .entry k(.param .u64 out) .reqnctapercluster 2, 1, 1 { .reg .b64 %a, %b; .reg .b32 %r, %s, %rank; .reg .pred %p;\n"
-              ".shared .align 8 .b8 s[64];\nld.param.u64 %a, [out]; mov.u32 %rank, %cluster_ctarank; mov.u32 %r, s; setp.eq.u32 %p, %rank, 0;\n"
-              "st.shared.u32 [s], 5; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n" + body + "\nret; }\n");
+  Entry entry(
+      gpu, "k",
+      ".visible .entry k(.param .u64 out) .reqnctapercluster 2, 1, 1 { .reg .b64 %a, %b; .reg .b32 %r, %s, "
+      "%rank; .reg .pred %p;\n"
+      ".shared .align 8 .b8 s[64];\nmov.u32 %s, %tid.x; setp.eq.u32 %p, %s, 0; @%p st.shared.u32 [s], 5; "
+      "ld.param.u64 %a, [out]; mov.u32 %rank, %cluster_ctarank; mov.u32 %r, s; setp.eq.u32 %p, %rank, 0;\n"
+      "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n" +
+          body + "\nret; }\n");
   if (entry.status != CUDA_SUCCESS) return entry.status;
   CUdeviceptr memory = 0;
   gpu.driver().cuMemAlloc(&memory, 1024);
@@ -145,7 +154,8 @@ void add_cluster_calls(std::vector<DriverRow>& rows) {
       {"an entry that requires 64 threads and 2, 1, 1", {"threads", {4, 1, 1}, {}, 64}},
       {"an entry that requires 64 threads, with 32", {"threads", {4, 1, 1}, {}, 32}},
   };
-  for (const auto& [name, t] : launches) add(std::string("cuLaunchKernelEx: cluster ") + name, [t = t](Gpu& g) { return launch(g, t); });
+  for (const auto& [name, t] : launches)
+    add(std::string("cuLaunchKernelEx: cluster ") + name, [t = t](Gpu& g) { return launch(g, t); });
   add("cuLaunchKernelEx: null configuration", [](Gpu& g) {
     Entry e(g, "none");
     return g.driver().cuLaunchKernelEx(nullptr, e.function, nullptr, nullptr);
@@ -158,11 +168,13 @@ void add_cluster_calls(std::vector<DriverRow>& rows) {
     return g.driver().cuLaunchKernelEx(&c.launch, e.function, nullptr, nullptr);
   });
   for (const auto& [name, grid] : {std::pair{"4", 4u}, {"3", 3u}}) {
-    add(std::string("cuLaunchKernel: an entry that requires clusters of 2, in a grid of ") + name, [grid = grid](Gpu& g) {
-      Entry e(g, "pair");
-      const CUresult r = g.driver().cuLaunchKernel(e.function, grid, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
-      return r ? r : g.driver().cuCtxSynchronize();
-    });
+    add(std::string("cuLaunchKernel: an entry that requires clusters of 2, in a grid of ") + name,
+        [grid = grid](Gpu& g) {
+          Entry e(g, "pair");
+          const CUresult r =
+              g.driver().cuLaunchKernel(e.function, grid, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
+          return r ? r : g.driver().cuCtxSynchronize();
+        });
   }
   add("cuLaunchKernel: an entry that asks for a size of clusters", [](Gpu& g) {
     Entry e(g, "asks");
@@ -180,24 +192,27 @@ void add_cluster_calls(std::vector<DriverRow>& rows) {
       {"scheduling", CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE}};
   for (const char* entry : {"none", "pair", "quad", "asks", "upto"}) {
     for (const auto& [name, attribute] : attributes) {
-      add(std::string("cuFuncGetAttribute: cluster ") + name + " of " + entry, [entry, attribute = attribute](Gpu& g) {
-        Entry e(g, entry);
-        int value = -1;
-        const CUresult r = g.driver().cuFuncGetAttribute(&value, attribute, e.function);
-        return r ? r : CUresult(kValue + value);
-      });
+      add(std::string("cuFuncGetAttribute: cluster ") + name + " of " + entry,
+          [entry, attribute = attribute](Gpu& g) {
+            Entry e(g, entry);
+            int value = -1;
+            const CUresult r = g.driver().cuFuncGetAttribute(&value, attribute, e.function);
+            return r ? r : CUresult(kValue + value);
+          });
     }
   }
   for (const char* entry : {"none", "pair"}) {
     for (const auto& [name, attribute] : attributes) {
       for (int value : {-1, 0, 1, 2, 3, 8, 17}) {
-        add(std::string("cuFuncSetAttribute: cluster ") + name + " of " + entry + " to " + std::to_string(value), [entry, attribute = attribute, value](Gpu& g) {
-          Entry e(g, entry);
-          if (const CUresult r = g.driver().cuFuncSetAttribute(e.function, attribute, value)) return r;
-          int now = -1;
-          const CUresult r = g.driver().cuFuncGetAttribute(&now, attribute, e.function);
-          return r ? r : CUresult(kValue + now);
-        });
+        add(std::string("cuFuncSetAttribute: cluster ") + name + " of " + entry + " to " +
+                std::to_string(value),
+            [entry, attribute = attribute, value](Gpu& g) {
+              Entry e(g, entry);
+              if (const CUresult r = g.driver().cuFuncSetAttribute(e.function, attribute, value)) return r;
+              int now = -1;
+              const CUresult r = g.driver().cuFuncGetAttribute(&now, attribute, e.function);
+              return r ? r : CUresult(kValue + now);
+            });
       }
     }
   }
@@ -221,9 +236,10 @@ void add_cluster_calls(std::vector<DriverRow>& rows) {
   for (const Set& s : sets) {
     add(std::string("cuLaunchKernelEx: cluster ") + s.name, [s](Gpu& g) {
       Entry e(g, s.launch.entry);
-      const std::pair<CUfunction_attribute, int> values[] = {{CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, s.width},
-                                                            {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, s.height},
-                                                            {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, s.depth}};
+      const std::pair<CUfunction_attribute, int> values[] = {
+          {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, s.width},
+          {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, s.height},
+          {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, s.depth}};
       for (const auto& [attribute, value] : values) {
         if (value == 0) continue;
         if (const CUresult r = g.driver().cuFuncSetAttribute(e.function, attribute, value)) return r;
@@ -293,21 +309,38 @@ void add_cluster_calls(std::vector<DriverRow>& rows) {
 
   // faults of kernels
   const std::pair<const char*, const char*> kernels[] = {
-      {"load from the next CTA", "xor.b32 %rank, %rank, 1; mapa.shared::cluster.u32 %s, %r, %rank; ld.shared::cluster.u32 %s, [%s]; st.global.u32 [%a], %s; barrier.cluster.arrive; barrier.cluster.wait;"},
-      {"load from a rank beyond the cluster", "add.u32 %s, %r, 0x5000000; ld.shared::cluster.u32 %s, [%s]; st.global.u32 [%a], %s;"},
+      {"load from the next CTA",
+       "xor.b32 %rank, %rank, 1; mapa.shared::cluster.u32 %s, %r, %rank; ld.shared::cluster.u32 %s, [%s]; "
+       "st.global.u32 [%a], %s; barrier.cluster.arrive; barrier.cluster.wait;"},
+      {"load from a rank beyond the cluster",
+       "add.u32 %s, %r, 0x5000000; ld.shared::cluster.u32 %s, [%s]; st.global.u32 [%a], %s;"},
       {"store to a rank beyond the cluster", "add.u32 %s, %r, 0x5000000; st.shared::cluster.u32 [%s], 1;"},
       {"mapa to a rank beyond the cluster", "mapa.shared::cluster.u32 %s, %r, 7; st.global.u32 [%a], %s;"},
-      {"load behind the end of another CTA's memory", "xor.b32 %rank, %rank, 1; mapa.shared::cluster.u32 %s, %r, %rank; add.u32 %s, %s, 0x40000; ld.shared::cluster.u32 %s, [%s]; st.global.u32 [%a], %s; barrier.cluster.arrive; barrier.cluster.wait;"},
-      {"misaligned store to another CTA", "xor.b32 %rank, %rank, 1; mapa.shared::cluster.u32 %s, %r, %rank; st.shared::cluster.u32 [%s+2], 1; barrier.cluster.arrive; barrier.cluster.wait;"},
-      {"load from a CTA that has exited", "@!%p exit; nanosleep.u32 900000; nanosleep.u32 900000; mapa.shared::cluster.u32 %s, %r, 1; ld.shared::cluster.u32 %s, [%s]; st.global.u32 [%a], %s;"},
-      {"store to a CTA that has exited", "@!%p exit; nanosleep.u32 900000; nanosleep.u32 900000; mapa.shared::cluster.u32 %s, %r, 1; st.shared::cluster.u32 [%s], 1;"},
-      {"arrival at a CTA that has exited", "mbarrier.init.shared::cta.b64 [s+8], 1; barrier.cluster.arrive; barrier.cluster.wait; @!%p exit; nanosleep.u32 900000; nanosleep.u32 900000; mapa.shared::cluster.u32 %s, %r, 1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%s+8];"},
+      {"load behind the end of another CTA's memory",
+       "xor.b32 %rank, %rank, 1; mapa.shared::cluster.u32 %s, %r, %rank; add.u32 %s, %s, 0x40000; "
+       "ld.shared::cluster.u32 %s, [%s]; st.global.u32 [%a], %s; barrier.cluster.arrive; "
+       "barrier.cluster.wait;"},
+      {"misaligned store to another CTA",
+       "xor.b32 %rank, %rank, 1; mapa.shared::cluster.u32 %s, %r, %rank; st.shared::cluster.u32 [%s+2], 1; "
+       "barrier.cluster.arrive; barrier.cluster.wait;"},
+      {"load from a CTA that has exited",
+       "@!%p exit; nanosleep.u32 900000; nanosleep.u32 900000; mapa.shared::cluster.u32 %s, %r, 1; "
+       "ld.shared::cluster.u32 %s, [%s]; st.global.u32 [%a], %s;"},
+      {"store to a CTA that has exited",
+       "@!%p exit; nanosleep.u32 900000; nanosleep.u32 900000; mapa.shared::cluster.u32 %s, %r, 1; "
+       "st.shared::cluster.u32 [%s], 1;"},
+      {"arrival at a CTA that has exited",
+       "mbarrier.init.shared::cta.b64 [s+8], 1; barrier.cluster.arrive; barrier.cluster.wait; @!%p exit; "
+       "nanosleep.u32 900000; nanosleep.u32 900000; mapa.shared::cluster.u32 %s, %r, 1; "
+       "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%s+8];"},
   };
   for (const auto& [name, body] : kernels) {
-    add(std::string("kernel in a cluster: ") + name, [body = body](Gpu& g) { return run(g, body); }, true);
+    add(
+        std::string("kernel in a cluster: ") + name, [body = body](Gpu& g) { return run(g, body); }, true);
     const std::string_view text = name;
     if (text.starts_with("mapa")) rows.back().stricter = "an address of nobody's shared memory is of no use";
-    if (text == "store to a CTA that has exited" || text.starts_with("arrival")) rows.back().stricter = "what is written to a CTA that has exited is lost";
+    if (text == "store to a CTA that has exited" || text.starts_with("arrival"))
+      rows.back().stricter = "what is written to a CTA that has exited is lost";
   }
 }
 

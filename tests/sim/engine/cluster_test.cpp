@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clusters: who is where, how CTAs reach each other's shared memory, and what goes wrong. That the values are those
-// of a real GPU is for the conformance rows.
+// Clusters: who is where, how CTAs reach each other's shared memory, and what goes wrong. That the values are
+// those of a real GPU is for the conformance rows.
 #include "faults.h"
 
 using namespace fa4::sim;
@@ -18,7 +18,8 @@ std::string in_cluster(const std::string& body) {
   rem.u32 %peer, %peer, %size;
   mov.u32 %base, smem;
   mapa.shared::cluster.u32 %remote, %base, %peer;
-)" + body + "  ret;\n";
+)" + body +
+         "  ret;\n";
 }
 const std::string kSyncCluster = "  barrier.cluster.arrive;\n  barrier.cluster.wait;\n";
 
@@ -29,8 +30,9 @@ std::string fault_in_cluster(const std::string& body, Fault::Kind kind, const st
   return fault_of(kernel, {{ctas, 1, 1}, {64, 1, 1}, 8192, {ctas, 1, 1}}, kind, says, out);
 }
 
-std::vector<uint32_t> run_cluster(const std::string& body, const Shape& shape, size_t words, uint32_t threads = 1,
-                                  uint64_t seed = 0, const std::string& directives = "") {
+std::vector<uint32_t> run_cluster(const std::string& body, const Shape& shape, size_t words,
+                                  uint32_t threads = 1, uint64_t seed = 0,
+                                  const std::string& directives = "") {
   std::string text = entry_of(".param .u64 out", in_cluster(body));
   if (!directives.empty()) text.insert(text.find("\n{\n"), "\n" + directives);
   Kernel kernel(text, threads, 8, 1 << 22);
@@ -44,40 +46,47 @@ std::vector<uint32_t> run_cluster(const std::string& body, const Shape& shape, s
 
 TEST_CASE("a CTA knows its place in its cluster") {
   // One word for each register, by linear CTA.
-  const char* registers[] = {"%ctaid.x",        "%ctaid.y",         "%ctaid.z",         "%clusterid.x",
-                             "%clusterid.y",    "%clusterid.z",     "%nclusterid.x",    "%nclusterid.y",
-                             "%nclusterid.z",   "%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z",
-                             "%cluster_nctaid.x", "%cluster_nctaid.y", "%cluster_nctaid.z", "%cluster_ctarank"};
+  const char* registers[] = {
+      "%ctaid.x",          "%ctaid.y",          "%ctaid.z",          "%clusterid.x",
+      "%clusterid.y",      "%clusterid.z",      "%nclusterid.x",     "%nclusterid.y",
+      "%nclusterid.z",     "%cluster_ctaid.x",  "%cluster_ctaid.y",  "%cluster_ctaid.z",
+      "%cluster_nctaid.x", "%cluster_nctaid.y", "%cluster_nctaid.z", "%cluster_ctarank"};
   std::string body = R"(
   mov.u32 %r1, %ctaid.z;  mov.u32 %r2, %nctaid.y;  mov.u32 %r3, %ctaid.y;  mad.lo.u32 %r1, %r1, %r2, %r3;
   mov.u32 %r2, %nctaid.x;  mov.u32 %r3, %ctaid.x;  mad.lo.u32 %r1, %r1, %r2, %r3;
   mad.wide.u32 %out, %r1, 64, %out;
 )";
   for (int i = 0; i < 16; ++i)
-    body += "  mov.u32 %r4, " + std::string(registers[i]) + ";\n  st.global.u32 [%out+" + std::to_string(4 * i) + "], %r4;\n";
+    body += "  mov.u32 %r4, " + std::string(registers[i]) + ";\n  st.global.u32 [%out+" +
+            std::to_string(4 * i) + "], %r4;\n";
   for (uint32_t threads : {1u, 3u}) {
     const auto got = run_cluster(body, {{4, 6, 2}, {1, 1, 1}, 0, {2, 3, 1}}, 48 * 16, threads);
     for (uint32_t z = 0; z < 2; ++z)
       for (uint32_t y = 0; y < 6; ++y)
         for (uint32_t x = 0; x < 4; ++x) {
           const uint32_t at = (z * 24 + y * 4 + x) * 16;
-          const std::vector<uint32_t> want = {x, y, z, x / 2, y / 3, z, 2, 2, 2, x % 2, y % 3, 0, 2, 3, 1, x % 2 + 2 * (y % 3)};
+          const std::vector<uint32_t> want = {x, y,     z,     x / 2, y / 3, z, 2, 2,
+                                              2, x % 2, y % 3, 0,     2,     3, 1, x % 2 + 2 * (y % 3)};
           CHECK(std::vector<uint32_t>(got.begin() + at, got.begin() + at + 16) == want);
         }
   }
 }
 
 TEST_CASE("whether a cluster was asked for, by the launch or the entry") {
-  const std::string body = "  mov.pred %p3, %is_explicit_cluster;\n  selp.u32 %r1, 1, 2, %p3;\n  mov.u32 %r2, %cluster_nctarank;\n"
-                           "  st.global.v2.u32 [%out], {%r1, %r2};\n";
+  const std::string body =
+      "  mov.pred %p3, %is_explicit_cluster;\n  selp.u32 %r1, 1, 2, %p3;\n  mov.u32 %r2, %cluster_nctarank;\n"
+      "  st.global.v2.u32 [%out], {%r1, %r2};\n";
   CHECK(run_cluster(body, {{2, 1, 1}, {1, 1, 1}}, 2) == std::vector<uint32_t>{2, 1});
   CHECK(run_cluster(body, {{2, 1, 1}, {1, 1, 1}, 0, {1, 1, 1}}, 2) == std::vector<uint32_t>{1, 1});
   CHECK(run_cluster(body, {{2, 1, 1}, {1, 1, 1}, 0, {2, 1, 1}}, 2) == std::vector<uint32_t>{1, 2});
-  CHECK(run_cluster(body, {{2, 1, 1}, {1, 1, 1}}, 2, 1, 0, ".reqnctapercluster 2, 1, 1") == std::vector<uint32_t>{1, 2});
-  CHECK_THROWS_AS(run_cluster(body, {{2, 1, 1}, {1, 1, 1}, 0, {1, 1, 1}}, 2, 1, 0, ".reqnctapercluster 2, 1, 1"), Fault);
+  CHECK(run_cluster(body, {{2, 1, 1}, {1, 1, 1}}, 2, 1, 0, ".reqnctapercluster 2, 1, 1") ==
+        std::vector<uint32_t>{1, 2});
+  CHECK_THROWS_AS(
+      run_cluster(body, {{2, 1, 1}, {1, 1, 1}, 0, {1, 1, 1}}, 2, 1, 0, ".reqnctapercluster 2, 1, 1"), Fault);
   CHECK_THROWS_AS(run_cluster(body, {{3, 1, 1}, {1, 1, 1}, 0, {2, 1, 1}}, 2), Fault);
   CHECK_THROWS_AS(run_cluster(body, {{32, 1, 1}, {1, 1, 1}, 0, {32, 1, 1}}, 2), Fault);
-  CHECK_THROWS_AS(run_cluster(body, {{4, 1, 1}, {1, 1, 1}, 0, {4, 1, 1}}, 2, 1, 0, ".maxclusterrank 2"), Fault);
+  CHECK_THROWS_AS(run_cluster(body, {{4, 1, 1}, {1, 1, 1}, 0, {4, 1, 1}}, 2, 1, 0, ".maxclusterrank 2"),
+                  Fault);
 }
 
 TEST_CASE("CTAs read, write and count in each other's shared memory, by either kind of address") {
@@ -118,7 +127,8 @@ TEST_CASE("CTAs read, write and count in each other's shared memory, by either k
   st.global.v2.u32 [%out+16], {%r12, %r13};
 )";
   for (uint64_t seed = 0; seed < 4; ++seed) {
-    const auto got = run_cluster(body, {{8, 1, 1}, {64, 1, 1}, 8192, {4, 1, 1}}, 8 * 64 * 8, 1 + uint32_t(seed % 2), seed);
+    const auto got =
+        run_cluster(body, {{8, 1, 1}, {64, 1, 1}, 8192, {4, 1, 1}}, 8 * 64 * 8, 1 + uint32_t(seed % 2), seed);
     size_t wrong = 0;
     for (uint32_t cta = 0; cta < 8; ++cta)
       for (uint32_t t = 0; t < 64; ++t) {
@@ -133,12 +143,15 @@ TEST_CASE("CTAs read, write and count in each other's shared memory, by either k
 
 TEST_CASE("threads that have exited are not waited for at the cluster's barrier") {
   const std::string body = "  setp.eq.u32 %p2, %warp, 1;\n  @%p2 ret;\n" + kSyncCluster +
-                           "  setp.eq.u32 %p2, %rank, 1;\n  @%p2 ret;\n" + kSyncCluster + "  st.global.u32 [%out], 7;\n";
+                           "  setp.eq.u32 %p2, %rank, 1;\n  @%p2 ret;\n" + kSyncCluster +
+                           "  st.global.u32 [%out], 7;\n";
   CHECK(run_cluster(body, {{2, 1, 1}, {64, 1, 1}, 0, {2, 1, 1}}, 1)[0] == 7);
 }
 
 TEST_CASE("a CTA without a cluster is one of its own") {
-  const std::string body = kSyncCluster + "  st.shared::cluster.u32 [%remote], 5;\n  ld.shared.u32 %r1, [smem];\n  st.global.u32 [%out], %r1;\n";
+  const std::string body =
+      kSyncCluster +
+      "  st.shared::cluster.u32 [%remote], 5;\n  ld.shared.u32 %r1, [smem];\n  st.global.u32 [%out], %r1;\n";
   CHECK(run_cluster(body, {{2, 1, 1}, {32, 1, 1}, 64}, 1)[0] == 5);
 }
 
@@ -146,40 +159,57 @@ TEST_CASE("mistakes in a cluster are faults that say what is wrong") {
   using Kind = Fault::Kind;
   // exited CTAs
   CHECK(fault_in_cluster("  st.shared.u32 [smem], 1;\n" + kSyncCluster +
-                             "  setp.eq.u32 %p2, %rank, 1;\n  @%p2 ret;\n  nanosleep.u32 100000;\n  ld.shared::cluster.u32 %r1, [%remote];\n",
+                             "  setp.eq.u32 %p2, %rank, 1;\n  @%p2 ret;\n  nanosleep.u32 100000;\n  "
+                             "ld.shared::cluster.u32 %r1, [%remote];\n",
                          Kind::no_cta, {"CTA 1 (rank 1", "has exited"}) == "");
-  CHECK(fault_in_cluster(kSyncCluster + "  setp.eq.u32 %p2, %rank, 1;\n  @%p2 ret;\n  nanosleep.u32 100000;\n"
-                                        "  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%remote];\n",
+  CHECK(fault_in_cluster(kSyncCluster +
+                             "  setp.eq.u32 %p2, %rank, 1;\n  @%p2 ret;\n  nanosleep.u32 100000;\n"
+                             "  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%remote];\n",
                          Kind::no_cta, {"has exited"}) == "");
   // addresses
-  CHECK(fault_in_cluster("  add.u32 %r1, %base, 0x5000000;\n  ld.shared::cluster.u32 %r2, [%r1];\n", Kind::no_cta,
-                         {"names no CTA of the cluster, which has 2 CTAs"}) == "");
-  CHECK(fault_in_cluster("  st.shared.u32 [smem], 1;\n" + kSyncCluster + "  ld.shared.u32 %r2, [%remote];\n", Kind::illegal_instruction,
-                         {".shared::cluster does"}) == "");
-  CHECK(fault_in_cluster("  add.u32 %r1, %remote, 0x10000;\n  st.shared::cluster.u32 [%r1], 1;\n", Kind::illegal_address,
-                         {"is outside the CTA's shared memory"}) == "");
-  CHECK(fault_in_cluster(kSyncCluster + "  ld.shared::cluster.u32 %r2, [%remote];\n", Kind::poison, {" of the cluster)", "nobody has written"}) == "");
-  CHECK(fault_in_cluster("  mapa.shared::cluster.u32 %r1, %base, %size;\n", Kind::illegal_instruction, {"rank 2"}) == "");
+  CHECK(fault_in_cluster("  add.u32 %r1, %base, 0x5000000;\n  ld.shared::cluster.u32 %r2, [%r1];\n",
+                         Kind::no_cta, {"names no CTA of the cluster, which has 2 CTAs"}) == "");
+  CHECK(fault_in_cluster("  st.shared.u32 [smem], 1;\n" + kSyncCluster + "  ld.shared.u32 %r2, [%remote];\n",
+                         Kind::illegal_instruction, {".shared::cluster does"}) == "");
+  CHECK(fault_in_cluster("  add.u32 %r1, %remote, 0x10000;\n  st.shared::cluster.u32 [%r1], 1;\n",
+                         Kind::illegal_address, {"is outside the CTA's shared memory"}) == "");
+  CHECK(fault_in_cluster(kSyncCluster + "  ld.shared::cluster.u32 %r2, [%remote];\n", Kind::poison,
+                         {" of the cluster)", "nobody has written"}) == "");
+  CHECK(fault_in_cluster("  mapa.shared::cluster.u32 %r1, %base, %size;\n", Kind::illegal_instruction,
+                         {"rank 2"}) == "");
   // the barrier
-  CHECK(fault_in_cluster("  barrier.cluster.arrive;\n  barrier.cluster.arrive;\n", Kind::illegal_instruction, {"arrive again"}) == "");
-  CHECK(fault_in_cluster("  barrier.cluster.wait;\n", Kind::illegal_instruction, {"without having arrived"}) == "");
-  CHECK(fault_in_cluster("  setp.eq.u32 %p2, %rank, 1;\n  @%p2 bar.sync 1, 128;\n" + kSyncCluster, Kind::deadlock,
+  CHECK(fault_in_cluster("  barrier.cluster.arrive;\n  barrier.cluster.arrive;\n", Kind::illegal_instruction,
+                         {"arrive again"}) == "");
+  CHECK(fault_in_cluster("  barrier.cluster.wait;\n", Kind::illegal_instruction,
+                         {"without having arrived"}) == "");
+  CHECK(fault_in_cluster("  setp.eq.u32 %p2, %rank, 1;\n  @%p2 bar.sync 1, 128;\n" + kSyncCluster,
+                         Kind::deadlock,
                          {"waits at the barrier of the cluster: 64 of 128 threads came", "CTA 1"}) == "");
-  CHECK(fault_in_cluster("  @%p0 barrier.cluster.arrive.aligned;\n", Kind::illegal_instruction, {".aligned"}) == "");
+  CHECK(fault_in_cluster("  @%p0 barrier.cluster.arrive.aligned;\n", Kind::illegal_instruction,
+                         {".aligned"}) == "");
   // barriers and copies
   const std::string init = init_barrier(0, 1) + "  fence.mbarrier_init.release.cluster;\n" + kSyncCluster;
-  CHECK(fault_in_cluster(kSyncCluster + "  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%remote];\n", Kind::poison,
-                         {"no mbarrier is initialised", " of the cluster)"}) == "");
-  CHECK(fault_in_cluster(init + "  @%p0 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%remote+64], %r0, [%base];\n",
+  CHECK(
+      fault_in_cluster(kSyncCluster + "  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%remote];\n",
+                       Kind::poison, {"no mbarrier is initialised", " of the cluster)"}) == "");
+  CHECK(fault_in_cluster(init + "  @%p0 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 "
+                                "[%remote+64], %r0, [%base];\n",
                          Kind::illegal_address, {"they must be in one"}) == "");
-  CHECK(fault_in_cluster(init + "  @%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-                                "[%base+1024], [%out], 16, [%base], 5;\n",
-                         Kind::illegal_instruction, {"mask 0x5 in a cluster of 2"}) == "");
-  CHECK(fault_in_cluster(init + "  @%p0 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%remote+64], %r0, [%remote];\n",
+  CHECK(fault_in_cluster(
+            init +
+                "  @%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                "[%base+1024], [%out], 16, [%base], 5;\n",
+            Kind::illegal_instruction, {"mask 0x5 in a cluster of 2"}) == "");
+  CHECK(fault_in_cluster(init + "  @%p0 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 "
+                                "[%remote+64], %r0, [%remote];\n",
                          Kind::poison, {"asynchronous store"}) == "");
-  CHECK(fault_in_cluster(init + "  setp.eq.u32 %p2, %rank, 0;\n  setp.eq.u32 %p3, %tid32, 0;\n  and.pred %p3, %p2, %p3;\n"
-                                "  st.shared.u32 [smem+64], 0;\n" + kSyncCluster +
-                                "  @%p3 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%remote+64], %r0, [%remote];\n" + kSyncCluster +
-                                "  @%p2 nanosleep.u32 100000;\n  ld.shared.u32 %r1, [smem+64];\n",
-                         Kind::poison, {"in flight"}) == "");
+  CHECK(fault_in_cluster(
+            init +
+                "  setp.eq.u32 %p2, %rank, 0;\n  setp.eq.u32 %p3, %tid32, 0;\n  and.pred %p3, %p2, %p3;\n"
+                "  st.shared.u32 [smem+64], 0;\n" +
+                kSyncCluster +
+                "  @%p3 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%remote+64], %r0, "
+                "[%remote];\n" +
+                kSyncCluster + "  @%p2 nanosleep.u32 100000;\n  ld.shared.u32 %r1, [smem+64];\n",
+            Kind::poison, {"in flight"}) == "");
 }

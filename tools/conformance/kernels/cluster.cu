@@ -202,6 +202,7 @@ ROW(barrier_phases) {
   __shared__ uint32_t s[2][128];
   const uint32_t t = threadIdx.x;
   uint32_t v = in[t + 128 * (linear_cta() % 8)];
+  cluster_sync();  // all have begun
   for (uint32_t round = 0; round < 9; ++round) {
     store_at(at_rank(shared_address(&s[round & 1][t]), next()), v);
     arrive();
@@ -362,10 +363,9 @@ ROW(red_async) {
 ROW(copy_to_next) {
   extern __shared__ __align__(128) uint32_t s[];
   const uint32_t t = threadIdx.x, b = shared_address(s), words_each = words.word[5] / 4;
-  for (uint32_t i = t; i < words_each; i += blockDim.x) s[i] = i < 16 ? 0 : in[(i + 77 * rank()) % 1024];
-  init_for_cluster(b, 1);
+  for (uint32_t i = 16 + t; i < words_each; i += blockDim.x) s[i] = in[(i + 77 * rank()) % 1024];
   proxy_fence();
-  __syncthreads();
+  init_for_cluster(b, 1);
   if (t == 0) {
     mbarrier_expect_tx(b, words.word[0]);
     asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(at_rank(b + words.word[2], next())),
@@ -406,7 +406,7 @@ ROW(reduce_into_first) {
 ROW(multicast_bulk) {
   extern __shared__ __align__(128) uint32_t s[];
   const uint32_t t = threadIdx.x, b = shared_address(s), words_each = words.word[5] / 4, loaders = words.word[2], targets = words.word[3];
-  for (uint32_t i = t; i < words_each; i += blockDim.x) s[i] = 0;
+  for (uint32_t i = 16 + t; i < words_each; i += blockDim.x) s[i] = 0;
   proxy_fence();
   init_for_cluster(b, 1);
   const bool loads = loaders >> rank() & 1;
@@ -434,7 +434,7 @@ ROW(multicast_box) {
   const uint32_t t = threadIdx.x, words_each = words.word[5] / 4, loaders = words.word[2], targets = words.word[3];
   const uint32_t b = shared_address(boxes);
   uint32_t* const s = boxes;
-  for (uint32_t i = t; i < words_each; i += blockDim.x) s[i] = 0;
+  for (uint32_t i = 32 + t; i < words_each; i += blockDim.x) s[i] = 0;
   proxy_fence();
   init_for_cluster(b, 1);
   const bool loads = loaders >> rank() & 1;

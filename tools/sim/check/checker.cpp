@@ -467,7 +467,7 @@ void Checker::fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) {
     for (Barrier& b : barriers_) {
       if (b.init.index / kLanes == warp_of(w) && (lanes >> (b.init.index % kLanes) & 1)) b.init_fenced = true;
     }
-    if (size_ > 1) publish_inits(w, lanes);
+    if (cta_->launch->code->cluster_barriers) publish_inits(w, lanes);
     return;
   }
   if (provenance_ && (kind == FenceKind::before_thread_sync || kind == FenceKind::after_thread_sync)) {

@@ -57,11 +57,13 @@ void Checker::cluster_barrier_completed(const Cluster&) {
 void Checker::cluster_barrier_passed(const Warp& w, const Op* op, Mask lanes) {
   acquire(w, lanes, cluster_completed_);
   if (provenance_) {
-    provenance_->acquired(cluster_completed_.sources, warp_of(w), lanes, op_index(op), "the barrier of the cluster");
+    provenance_->acquired(cluster_completed_.sources, warp_of(w), lanes, op_index(op),
+                          "the barrier of the cluster");
   }
 }
 
-// fence.mbarrier_init: what these lanes initialised is known to whoever synchronises with them, also by a relaxed arrival.
+// fence.mbarrier_init: what these lanes initialised is known to whoever synchronises with them, also by a
+// relaxed arrival.
 void Checker::publish_inits(const Warp& w, Mask lanes) {
   WarpState& s = warps_[warp_of(w)];
   each_group(s, lanes, [&](Group& g) {
@@ -90,14 +92,16 @@ void Checker::note_remote(const Warp& w, const Op* op, Mask lanes, const Cta& ow
     f.first = "CTA " + std::to_string(owner.id) + " begins to run";
     f.second = role(warp_of(w)) + ", lane " + std::to_string(first_lane(m)) + ": " + place(*cta_, op);
     f.last_sync = "nothing says that it has begun";
-    f.chain = "barrier.cluster.arrive | barrier.cluster.wait in all CTAs, then access to the memory of another";
+    f.chain =
+        "barrier.cluster.arrive | barrier.cluster.wait in all CTAs, then access to the memory of another";
     findings_.push_back(std::move(f));
   }
 }
 
 // `known`: what the threads of the CTA, which has ended, knew together.
 void Checker::require_nobody_here(const Cta& cta, const std::vector<Time>& known) {
-  for (auto it = remote_uses_.lower_bound({cta.rank, 0}); it != remote_uses_.end() && it->first.first == cta.rank; ++it) {
+  for (auto it = remote_uses_.lower_bound({cta.rank, 0});
+       it != remote_uses_.end() && it->first.first == cta.rank; ++it) {
     const uint32_t lane = it->first.second;
     const RemoteUse& use = it->second;
     if (known[kFirstLane + lane] >= use.time || again(FindingKind::cta_life, use.op, 0)) continue;
@@ -105,16 +109,19 @@ void Checker::require_nobody_here(const Cta& cta, const std::vector<Time>& known
     f.cta = cta.id;
     f.cycle = cta.end;
     f.memory = shared_text(use.at);
-    f.first = role(lane / kLanes) + ", lane " + std::to_string(lane % kLanes) + ": " + place(*cta_, cta_->launch->code->ops.data() + use.op);
+    f.first = role(lane / kLanes) + ", lane " + std::to_string(lane % kLanes) + ": " +
+              place(*cta_, cta_->launch->code->ops.data() + use.op);
     f.second = "CTA " + std::to_string(cta.id) + " ends, and its memory with it";
     f.last_sync = "nothing that this lane released afterwards has been seen there";
-    f.chain = "access, barrier.cluster.arrive | barrier.cluster.wait in the CTA whose memory it is, then its end";
+    f.chain =
+        "access, barrier.cluster.arrive | barrier.cluster.wait in the CTA whose memory it is, then its end";
     findings_.push_back(std::move(f));
   }
   for (const Access& read : remote_reads_[cta.rank]) {
     if (read.time != kPending && known[read.index] >= read.time) continue;
     unobserved(read, "the CTA ended and nothing says that the copy has read its memory",
-               "wait in the other CTA for the mbarrier phase that the copy completes, then an arrival or a barrier of the cluster | end of this CTA");
+               "wait in the other CTA for the mbarrier phase that the copy completes, then an arrival or a "
+               "barrier of the cluster | end of this CTA");
   }
 }
 

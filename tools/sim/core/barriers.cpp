@@ -18,7 +18,8 @@ using Field = Builder::Field;
 namespace {
 
 uint32_t live_threads(const Cta& cta) {  // in units of warps
-  return 32 * uint32_t(std::count_if(cta.warps.begin(), cta.warps.end(), [](const Warp& w) { return w.alive != 0; }));
+  return 32 * uint32_t(std::count_if(cta.warps.begin(), cta.warps.end(),
+                                     [](const Warp& w) { return w.alive != 0; }));
 }
 
 // What bar.red gives to the lanes that executed `op`. Op::size: 1 popc, 2 and, 3 or.
@@ -70,35 +71,41 @@ void leave_barriers(Warp& w, Mask lanes) {
 
 namespace {
 
-// bar.sync, bar.arrive (mode 1). The barrier counts threads in units of warps; lanes of a warp that come one by one, as
-// the form without .aligned allows, count when all are there.
+// bar.sync, bar.arrive (mode 1). The barrier counts threads in units of warps; lanes of a warp that come one
+// by one, as the form without .aligned allows, count when all are there.
 const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
-  // Lanes that a choice of ours keeps apart come one by one: __syncthreads() is this instruction, and it gathers them.
+  // Lanes that a choice of ours keeps apart come one by one: __syncthreads() is this instruction, and it
+  // gathers them.
   if (op->count && !lanes_are_independent(*w.cta)) require_whole_warp(w, op, mask);
   const int first = first_lane(mask);
   const uint32_t id = w.rows[op->a].lane[first];
   uint32_t threads = w.rows[op->b].lane[first];
-  if (id >= 16) fault(w, op, Fault::Kind::illegal_instruction, "barrier " + std::to_string(id) + "; there are 16");
+  if (id >= 16)
+    fault(w, op, Fault::Kind::illegal_instruction, "barrier " + std::to_string(id) + "; there are 16");
   Cta& cta = *w.cta;
   const bool whole_cta = threads == 0;
   if (whole_cta) threads = live_threads(cta);
   if (threads % 32 != 0 || threads > 1024) {
-    fault(w, op, Fault::Kind::illegal_instruction, "barrier with " + std::to_string(threads) + " threads; a multiple of 32 up to 1024 is needed");
+    fault(w, op, Fault::Kind::illegal_instruction,
+          "barrier with " + std::to_string(threads) + " threads; a multiple of 32 up to 1024 is needed");
   }
   CtaBarrier& barrier = cta.barriers[id];
   if (barrier.expected != 0 && barrier.expected != threads) {
-    fault(w, op, Fault::Kind::illegal_instruction, "barrier " + std::to_string(id) + " is used with " + std::to_string(threads) +
-          " threads while " + std::to_string(barrier.expected) + " are expected");
+    fault(w, op, Fault::Kind::illegal_instruction,
+          "barrier " + std::to_string(id) + " is used with " + std::to_string(threads) + " threads while " +
+              std::to_string(barrier.expected) + " are expected");
   }
   const bool arrive_only = op->mode == 1;
   Mask here = mask;
   for (const Fragment& other : w.fragments) {
-    if (&other != &w.fragment() && other.state == Fragment::State::cta_barrier && other.wait_object == id) here |= other.mask;
+    if (&other != &w.fragment() && other.state == Fragment::State::cta_barrier && other.wait_object == id)
+      here |= other.mask;
   }
   const bool warp_complete = here == w.alive;
   if (!warp_complete && (arrive_only || mask != w.fragment().mask)) {
-    fault(w, op, Fault::Kind::illegal_instruction, "only lanes " + hex(here) + " of " + hex(w.alive) +
-          " come to the barrier; an arrival of part of a warp is not supported");
+    fault(w, op, Fault::Kind::illegal_instruction,
+          "only lanes " + hex(here) + " of " + hex(w.alive) +
+              " come to the barrier; an arrival of part of a warp is not supported");
   }
   if (op->size) {
     const Mask p = op->pa_not ? ~w.predicates[op->pa] : w.predicates[op->pa];
@@ -137,9 +144,11 @@ void build_barrier_reduction(Builder& b, Modifiers& m, bool aligned) {
   const auto kind = m.take_any({"popc", "and", "or"});
   const Type t = m.type();
   const bool count = kind == "popc";
-  if (kind.empty() || (count ? t != Type::u32 && t != Type::none : t != Type::pred)) b.refuse("bar.red is .popc.u32, .and.pred or .or.pred");
+  if (kind.empty() || (count ? t != Type::u32 && t != Type::none : t != Type::pred))
+    b.refuse("bar.red is .popc.u32, .and.pred or .or.pred");
   const bool given = b.operand_count() > 3;
-  const Virtual id = b.source(b.operand(1), Type::u32), threads = given ? b.source(b.operand(2), Type::u32) : b.constant(0, 1);
+  const Virtual id = b.source(b.operand(1), Type::u32),
+                threads = given ? b.source(b.operand(2), Type::u32) : b.constant(0, 1);
   bool negated = false;
   const uint16_t p = b.predicate(b.operand(given ? 3 : 2), &negated);
   const uint16_t pd = count ? 0 : b.predicate_destination(b.operand(0));
@@ -185,6 +194,8 @@ void build_bar(Builder& b, Modifiers& m) {
 
 }  // namespace
 
-std::vector<FamilyRow> barrier_rows() { return {{"bar", build_bar}, {"barrier", build_bar}}; }
+std::vector<FamilyRow> barrier_rows() {
+  return {{"bar", build_bar}, {"barrier", build_bar}};
+}
 
 }  // namespace fa4::sim

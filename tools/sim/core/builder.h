@@ -94,6 +94,7 @@ class Builder {
 
   uint64_t param_bytes() const { return code_.param_bytes; }
   void mark_communicates() { code_.communicates = true; }
+  void mark_cluster_barriers() { code_.cluster_barriers = true; }
   const ptx::Module& module() const { return module_; }
   const ptx::Function& function() const { return function_; }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "builder.h"
+#include "bulk_groups.h"
 #include "hex.h"
 #include "mbarrier.h"
 #include "reduction.h"
@@ -198,11 +199,6 @@ const Op* box_load(Warp& w, const Op* op, Mask mask) {
   return op + 1;
 }
 
-BulkGroups& groups(Warp& w, int lane) {
-  if (w.bulk.empty()) w.bulk.resize(kLanes);
-  return w.bulk[lane];
-}
-
 // What a store does with the memory it meets: Op::target is 0 to write, else the reduction + 1, and in bits 8.. the type (none:
 // as the tensor map says), in bit 16 whether subnormal numbers are kept.
 struct Combining {
@@ -318,52 +314,6 @@ const Op* bulk_load(Warp& w, const Op* op, Mask mask) {
 
 const Op* nothing(Warp&, const Op* op, Mask) { return op + 1; }
 
-const Op* commit_group(Warp& w, const Op* op, Mask mask) {
-  for (; mask; mask &= mask - 1) {
-    BulkGroups& g = groups(w, first_lane(mask));
-    ++g.newest;
-    if (g.newest - g.oldest >= BulkGroups::capacity) fault(w, op, Fault::Kind::illegal_instruction, "more than 64 bulk groups of one thread are pending");
-  }
-  return op + 1;
-}
-
-void retire(BulkGroups& g) {
-  while (g.oldest < g.newest && g.unfinished[g.oldest % BulkGroups::capacity] == 0) ++g.oldest;
-}
-
-void note_passed(const Warp& w, const Fragment& f) {
-  if (!w.cta->observer || w.bulk.empty()) return;
-  for (Mask m = f.mask; m; m &= m - 1) {
-    const uint64_t newest = w.bulk[first_lane(m)].newest;
-    w.cta->observer->copy_group_waited(w, m & (0u - m), newest > f.wait_value ? newest - f.wait_value : 0, f.wait_object != 0);
-  }
-}
-
-// mode 1: .read
-const Op* wait_group(Warp& w, const Op* op, Mask) {
-  Fragment& f = w.fragment();
-  f.wait_object = op->mode;
-  f.wait_value = uint32_t(op->imm);
-  f.pc = op + 1;
-  if (bulk_groups_passed(w, f)) {
-    note_passed(w, f);
-    return op + 1;
-  }
-  f.state = Fragment::State::bulk_group;
-  f.wait_begin = w.time;
-  return nullptr;
-}
-
-void wake_bulk_waiters(const Event& event) {
-  Warp& w = event.cta->warps[event.warp];
-  for (Fragment& f : w.fragments) {
-    if (f.state != Fragment::State::bulk_group || !bulk_groups_passed(w, f)) continue;
-    f.state = Fragment::State::ready;
-    w.time = std::max(w.time, event.time);
-    note_passed(w, f);
-  }
-}
-
 }  // namespace
 
 uint64_t engine_time(Cta& cta, uint64_t now, uint32_t bytes, uint64_t latency) {
@@ -384,19 +334,6 @@ void require_run(const Warp& w, const Op* op, const Cta& owner, const Event& eve
   if (const MBarrier* barrier = mbarrier_in(owner, event.shared, event.bytes)) {
     fault(w, op, Fault::Kind::poison, "the copy covers the live barrier " + barrier_name(owner, barrier->address) + of_cta(*w.cta, owner));
   }
-}
-
-bool bulk_groups_passed(const Warp& w, const Fragment& f) {
-  if (w.bulk.empty()) return true;
-  for (Mask m = f.mask; m; m &= m - 1) {
-    const BulkGroups& g = w.bulk[first_lane(m)];
-    const uint64_t limit = g.newest > f.wait_value ? g.newest - f.wait_value : 0;
-    for (uint64_t i = g.oldest; i < limit; ++i) {
-      const size_t at = i % BulkGroups::capacity;
-      if (f.wait_object ? g.unread[at] : g.unfinished[at]) return false;
-    }
-  }
-  return true;
 }
 
 // Until a load completes nobody may look at its destination, so that it may be written as soon as the source is read.
@@ -506,13 +443,13 @@ void build_cp(Builder& b, Modifiers& m) {
   if (!m.take("async")) b.refuse("cp is cp.async or cp.reduce.async");
   if (!m.take("bulk")) return reduce ? b.refuse("cp.reduce.async is cp.reduce.async.bulk") : build_thread_copy(b, m);
   if (!reduce && m.take("commit_group")) {
-    b.emit(commit_group);
+    b.emit(commit_bulk_group);
     return;
   }
   if (!reduce && m.take("wait_group")) {
     const bool read = m.take("read");
     if (b.operand(0).kind != Operand::Kind::immediate) b.refuse("wait_group takes an immediate");
-    Op& op = b.emit(wait_group);
+    Op& op = b.emit(wait_bulk_group);
     op.mode = read;
     op.imm = int64_t(b.operand(0).bits);
     return;

@@ -15,9 +15,6 @@ void fetch_load(const Event& event);
 void fetch_store(const Event& event);
 void write_store(const Event& event);
 
-// True when the lane's bulk groups are as far as a wait_group asks for.
-bool bulk_groups_passed(const Warp& warp, const Fragment& fragment);
-
 // ---- for copies of all kinds ----
 
 constexpr const char* kBulkAlignment = "a bulk copy's addresses and size are multiples of 16 bytes";

@@ -33,7 +33,8 @@ void complete_cluster_barrier(Cluster& cluster, uint64_t time) {
         f.state = Fragment::State::ready;
         w.cluster_unwaited &= ~f.mask;
         w.time = std::max(w.time, time);
-        if (cta.observer) cta.observer->cluster_barrier_passed(w, f.pc - 1, f.mask);  // it stands behind its wait
+        if (cta.observer)
+          cta.observer->cluster_barrier_passed(w, f.pc - 1, f.mask);  // it stands behind its wait
       }
     }
   }
@@ -51,7 +52,9 @@ const Op* arrive(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   if (op->count && !lanes_are_independent(cta)) require_whole_warp(w, op, mask);
   if (const Mask again = mask & w.cluster_unwaited) {
-    fault(w, op, Fault::Kind::illegal_instruction, "lanes " + hex(again) + " arrive again at the cluster's barrier without a barrier.cluster.wait since they came last");
+    fault(w, op, Fault::Kind::illegal_instruction,
+          "lanes " + hex(again) +
+              " arrive again at the cluster's barrier without a barrier.cluster.wait since they came last");
   }
   w.cluster_unwaited |= mask;
   w.cluster_arrived |= mask;
@@ -67,11 +70,15 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   if (op->count && !lanes_are_independent(cta)) require_whole_warp(w, op, mask);
   if (const Mask none = mask & ~w.cluster_unwaited) {
-    fault(w, op, Fault::Kind::illegal_instruction, "lanes " + hex(none) + " wait at the cluster's barrier without having arrived");
+    fault(w, op, Fault::Kind::illegal_instruction,
+          "lanes " + hex(none) + " wait at the cluster's barrier without having arrived");
   }
   if (w.cluster_arrived & mask) {
     Fragment& f = w.fragment();
-    if (mask != f.mask) fault(w, op, Fault::Kind::illegal_instruction, "only lanes " + hex(mask) + " of " + hex(f.mask) + ", which run together, wait at the cluster's barrier: use a branch");
+    if (mask != f.mask)
+      fault(w, op, Fault::Kind::illegal_instruction,
+            "only lanes " + hex(mask) + " of " + hex(f.mask) +
+                ", which run together, wait at the cluster's barrier: use a branch");
     f.state = Fragment::State::cluster_barrier;
     f.wait_begin = w.time;
     f.pc = op + 1;
@@ -85,9 +92,12 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
 uint64_t value(const Row* row, int lane, bool wide) {
   return wide ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
 }
-bool in_shared_window(uint64_t address) { return address >= kSharedWindow && address < kSharedWindow + kWindowBytes; }
+bool in_shared_window(uint64_t address) {
+  return address >= kSharedWindow && address < kSharedWindow + kWindowBytes;
+}
 
-// The address of the same offset in the CTA of rank b. Op::mode bit 0: 64 bits; Op::space: generic, or shared_cluster.
+// The address of the same offset in the CTA of rank b. Op::mode bit 0: 64 bits; Op::space: generic, or
+// shared_cluster.
 const Op* map_address(Warp& w, const Op* op, Mask mask) {
   const bool wide = op->mode & 1;
   for (; mask; mask &= mask - 1) {
@@ -95,10 +105,13 @@ const Op* map_address(Warp& w, const Op* op, Mask mask) {
     const uint64_t from = value(w.rows + op->a, lane, wide);
     const uint32_t rank = w.rows[op->b].lane[lane];
     if (op->space == AddressSpace::generic && !in_shared_window(from)) {
-      fault(w, op, Fault::Kind::illegal_address, "mapa of generic address " + hex(from) + ", which is none of shared memory");
+      fault(w, op, Fault::Kind::illegal_address,
+            "mapa of generic address " + hex(from) + ", which is none of shared memory");
     }
     if (rank >= w.cta->cluster->size) {
-      fault(w, op, Fault::Kind::illegal_instruction, "mapa to rank " + std::to_string(rank) + "; the cluster has " + std::to_string(w.cta->cluster->size) + (w.cta->cluster->size == 1 ? " CTA" : " CTAs"));
+      fault(w, op, Fault::Kind::illegal_instruction,
+            "mapa to rank " + std::to_string(rank) + "; the cluster has " +
+                std::to_string(w.cta->cluster->size) + (w.cta->cluster->size == 1 ? " CTA" : " CTAs"));
     }
     const uint64_t window = op->space == AddressSpace::generic ? kSharedWindow : 0;
     const uint64_t to = window + (uint64_t(rank) << kRankShift) + (from & ((1u << kRankShift) - 1));
@@ -113,7 +126,8 @@ const Op* rank_of_address(Warp& w, const Op* op, Mask mask) {
     const int lane = first_lane(mask);
     const uint64_t address = value(w.rows + op->a, lane, op->mode & 1);
     if (op->space == AddressSpace::generic && !in_shared_window(address)) {
-      fault(w, op, Fault::Kind::illegal_address, "getctarank of generic address " + hex(address) + ", which is none of shared memory");
+      fault(w, op, Fault::Kind::illegal_address,
+            "getctarank of generic address " + hex(address) + ", which is none of shared memory");
     }
     w.rows[op->d].lane[lane] = uint32_t(address) >> kRankShift;
   }
@@ -122,7 +136,8 @@ const Op* rank_of_address(Warp& w, const Op* op, Mask mask) {
 
 // mapa, getctarank: an address as a register, a variable or a sum of these.
 Virtual take_address(Builder& b, const ptx::Operand& operand, Type t) {
-  if (operand.kind != ptx::Operand::Kind::symbol && operand.kind != ptx::Operand::Kind::reg) b.refuse("an address is a register or a variable here");
+  if (operand.kind != ptx::Operand::Kind::symbol && operand.kind != ptx::Operand::Kind::reg)
+    b.refuse("an address is a register or a variable here");
   return b.source(operand, t);
 }
 
@@ -170,13 +185,20 @@ void build_cluster_barrier(Builder& b, Modifiers& m) {
   const bool arrives = m.take("arrive");
   if (!arrives && !m.take("wait")) b.refuse("a cluster's barrier says .arrive or .wait");
   const auto semantics = m.take_any({"release", "relaxed", "acquire"});
-  if (arrives ? semantics == "acquire" : semantics == "release" || semantics == "relaxed") b.refuse("barrier.cluster.arrive is .release or .relaxed, barrier.cluster.wait is .acquire");
+  if (arrives ? semantics == "acquire" : semantics == "release" || semantics == "relaxed")
+    b.refuse("barrier.cluster.arrive is .release or .relaxed, barrier.cluster.wait is .acquire");
+  b.mark_cluster_barriers();
   Op& op = b.emit(arrives ? arrive : wait);
   op.count = m.take("aligned");
-  op.order = uint8_t(kStrong | kBeyondCtaInCluster | (semantics == "relaxed" ? 0 : arrives ? kRelease : kAcquire));
+  op.order = uint8_t(kStrong | kBeyondCtaInCluster |
+                     (semantics == "relaxed" ? 0
+                      : arrives              ? kRelease
+                                             : kAcquire));
   op.cycles = 20;
 }
 
-std::vector<FamilyRow> cluster_rows() { return {{"mapa", build_mapa}, {"getctarank", build_getctarank}}; }
+std::vector<FamilyRow> cluster_rows() {
+  return {{"mapa", build_mapa}, {"getctarank", build_getctarank}};
+}
 
 }  // namespace fa4::sim

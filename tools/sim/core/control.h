@@ -11,8 +11,8 @@ class Modifiers;
 
 // The fragment reached the place where its lanes meet the others: it waits there.
 void arrive_at_join(Warp& warp);
-// Lets the lanes that wait at a reconvergence point go on without the others: a lane may spin on something that a
-// waiting lane will do.
+// Lets the lanes that wait at a reconvergence point go on without the others: a lane may spin on something
+// that a waiting lane will do.
 bool release_joins(Warp& warp);
 
 // Lanes that diverged come together again behind the branch in practice, but the ISA does not promise it.
@@ -22,7 +22,7 @@ void leave_barriers(Warp& warp, Mask lanes);
 
 void leave_cluster_barrier(Warp& warp, Mask lanes);
 
-void build_warp_barrier(Builder& builder);                            // bar.warp.sync
+void build_warp_barrier(Builder& builder);                           // bar.warp.sync
 void build_cluster_barrier(Builder& builder, Modifiers& modifiers);  // barrier.cluster
 
 }  // namespace fa4::sim

@@ -102,6 +102,7 @@ struct Code {
   uint32_t max_threads = 1024;
   uint32_t cluster[3] = {0, 0, 0};        // .reqnctapercluster; 0: not given
   uint32_t max_cluster_rank = 0;          // .maxclusterrank; 0: not given
+  bool cluster_barriers = false;          // it uses barrier.cluster
   bool explicit_cluster = false;          // a launch has to say the size of its clusters, or the entry does
   bool communicates = false;              // CTAs may talk to each other: run them in one order of simulated time
   const ptx::Function* function = nullptr;

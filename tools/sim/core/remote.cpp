@@ -26,22 +26,36 @@ uint64_t value(const Row* row, int lane, bool wide) {
   return wide ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
 }
 
-// What the write does with the memory that it meets. Op::target: 0 to write, else the reduction + 1, and in bits 8.. the type.
-uint32_t combining(Reduction reduction, Type type) { return (uint32_t(reduction) + 1) | uint32_t(type) << 8; }
-Reduction reduction_of(const Op* op) { return Reduction((op->target & 255) - 1); }
-Type type_of(const Op* op) { return Type(op->target >> 8); }
+// What the write does with the memory that it meets. Op::target: 0 to write, else the reduction + 1, and in
+// bits 8.. the type.
+uint32_t combining(Reduction reduction, Type type) {
+  return (uint32_t(reduction) + 1) | uint32_t(type) << 8;
+}
+Reduction reduction_of(const Op* op) {
+  return Reduction((op->target & 255) - 1);
+}
+Type type_of(const Op* op) {
+  return Type(op->target >> 8);
+}
 
-// Destination and mbarrier, rows a and c, lie in one CTA of the cluster. Op::mode bits 0 and 1: their addresses have 64 bits.
+// Destination and mbarrier, rows a and c, lie in one CTA of the cluster. Op::mode bits 0 and 1: their
+// addresses have 64 bits.
 Cta& find_target(Warp& w, const Op* op, int lane, Event& event) {
   const SharedPlace to = require_place(w, op, value(w.rows + op->a, lane, op->mode & 1));
   const SharedPlace signal = require_place(w, op, value(w.rows + op->c, lane, op->mode & 2));
   if (to.cta != signal.cta) {
-    fault(w, op, Fault::Kind::illegal_address, "the destination lies in the shared memory of CTA " + std::to_string(to.cta->id) +
-          ", the mbarrier in that of CTA " + std::to_string(signal.cta->id) + ": they must be in one");
+    fault(w, op, Fault::Kind::illegal_address,
+          "the destination lies in the shared memory of CTA " + std::to_string(to.cta->id) +
+              ", the mbarrier in that of CTA " + std::to_string(signal.cta->id) + ": they must be in one");
   }
-  if (op->space == AddressSpace::shared && to.cta != w.cta) fault(w, op, Fault::Kind::illegal_address, "the destination lies in the shared memory" + of_cta(*w.cta, *to.cta) + ", which .shared::cta does not reach");
+  if (op->space == AddressSpace::shared && to.cta != w.cta)
+    fault(w, op, Fault::Kind::illegal_address,
+          "the destination lies in the shared memory" + of_cta(*w.cta, *to.cta) +
+              ", which .shared::cta does not reach");
   if (!find_mbarrier(*signal.cta, signal.address)) {
-    fault(w, op, Fault::Kind::poison, "no mbarrier is initialised at " + shared_name(*signal.cta, signal.address) + of_cta(*w.cta, *signal.cta));
+    fault(w, op, Fault::Kind::poison,
+          "no mbarrier is initialised at " + shared_name(*signal.cta, signal.address) +
+              of_cta(*w.cta, *signal.cta));
   }
   event.cta = w.cta;
   event.target = to.cta;
@@ -68,7 +82,9 @@ const Op* shared_copy(Warp& w, const Op* op, Mask mask) {
     if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, "of the source, " + outside);
     if (event.source % 16) fault(w, op, Fault::Kind::misaligned_address, kBulkAlignment);
     if (const int64_t bad = first_invalid_shared(cta, event.source, event.bytes); bad >= 0) {
-      fault(w, op, Fault::Kind::poison, "the copy reads " + shared_name(cta, uint32_t(bad)) + ", which nobody has written or a copy in flight will write");
+      fault(w, op, Fault::Kind::poison,
+            "the copy reads " + shared_name(cta, uint32_t(bad)) +
+                ", which nobody has written or a copy in flight will write");
     }
     if (op->target == 0) set_shared_valid(target, event.shared, event.bytes, false);
     if (cta.observer) event.token = cta.observer->copy_in_issued(w, event);
@@ -95,11 +111,17 @@ const Op* remote_store(Warp& w, const Op* op, Mask mask) {
     event.bytes = event.extent = uint32_t(op->size) * op->count;
     const std::string outside = outside_shared(target, event.shared, event.bytes);
     if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, outside);
-    if (event.shared % event.bytes) fault(w, op, Fault::Kind::misaligned_address, "shared address " + hex(event.shared) + " is not aligned to the store's " + std::to_string(event.bytes) + " bytes");
+    if (event.shared % event.bytes)
+      fault(w, op, Fault::Kind::misaligned_address,
+            "shared address " + hex(event.shared) + " is not aligned to the store's " +
+                std::to_string(event.bytes) + " bytes");
     if (const MBarrier* barrier = mbarrier_in(target, event.shared, event.bytes)) {
-      fault(w, op, Fault::Kind::poison, "the store covers the live barrier " + barrier_name(target, barrier->address) + of_cta(cta, target));
+      fault(w, op, Fault::Kind::poison,
+            "the store covers the live barrier " + barrier_name(target, barrier->address) +
+                of_cta(cta, target));
     }
-    for (uint32_t i = 0; i < op->aux_count; ++i) event.coordinates[i] = int32_t(w.rows[w.code->aux[op->aux + i]].lane[lane]);
+    for (uint32_t i = 0; i < op->aux_count; ++i)
+      event.coordinates[i] = int32_t(w.rows[w.code->aux[op->aux + i]].lane[lane]);
     if (op->target == 0) set_shared_valid(target, event.shared, event.bytes, false);
     if (cta.observer) event.token = cta.observer->copy_in_issued(w, event);
     event.time = w.time + delay(cta, kStoreLatency);
@@ -114,8 +136,9 @@ void reduce(const Event& event, const std::byte* from) {
   const Type type = type_of(event.op);
   const uint32_t size = ptx::size_in_bytes(type);
   if (const int64_t bad = first_invalid_shared(target, event.shared, event.bytes); bad >= 0) {
-    fault(*event.cta, event.warp, event.op, Fault::Kind::poison, "the reduction meets " + shared_name(target, uint32_t(bad)) + of_cta(*event.cta, target) +
-          ", which nobody has written or a copy in flight will write");
+    fault(*event.cta, event.warp, event.op, Fault::Kind::poison,
+          "the reduction meets " + shared_name(target, uint32_t(bad)) + of_cta(*event.cta, target) +
+              ", which nobody has written or a copy in flight will write");
   }
   std::byte* to = target.shared.data() + event.shared;
   for (uint32_t at = 0; at < event.bytes; at += size) {
@@ -130,15 +153,20 @@ void reduce(const Event& event, const std::byte* from) {
 // The reductions in shared memory that complete on an mbarrier.
 bool can_reduce_remotely(Reduction kind, Type type) {
   switch (kind) {
-    case Reduction::add: return type == Type::u32 || type == Type::s32 || type == Type::u64;
+    case Reduction::add:
+      return type == Type::u32 || type == Type::s32 || type == Type::u64;
     case Reduction::inc:
-    case Reduction::dec: return type == Type::u32;
+    case Reduction::dec:
+      return type == Type::u32;
     case Reduction::min:
-    case Reduction::max: return type == Type::u32 || type == Type::s32;
+    case Reduction::max:
+      return type == Type::u32 || type == Type::s32;
     case Reduction::and_:
     case Reduction::or_:
-    case Reduction::xor_: return type == Type::b32;
-    default: return false;
+    case Reduction::xor_:
+      return type == Type::b32;
+    default:
+      return false;
   }
 }
 
@@ -147,23 +175,28 @@ uint32_t take_combining(Builder& b, Modifiers& m, const char* opcode) {
   const Type t = m.type();
   const bool signed_add = kind == Reduction::add && t == Type::s64 && b.instruction().parts[0] == "red";
   if (!kind || (!can_reduce_remotely(*kind, t) && !signed_add)) {
-    b.refuse(std::string(opcode) + " is .add of .u32, .s32 or .u64, .min or .max of .u32 or .s32, .inc or .dec of .u32, .and, .or or .xor of .b32");
+    b.refuse(std::string(opcode) +
+             " is .add of .u32, .s32 or .u64, .min or .max of .u32 or .s32, .inc or .dec of .u32, .and, .or "
+             "or .xor of .b32");
   }
   return combining(*kind, signed_add ? Type::u64 : t);
 }
 
 }  // namespace
 
-// The source is read, and the destination, at which nobody may look yet, written. Reductions wait for their landing.
+// The source is read, and the destination, at which nobody may look yet, written. Reductions wait for their
+// landing.
 void fetch_copy(const Event& event) {
   const AsyncView view(*event.cta);
-  std::memcpy(event.target->shared.data() + event.shared, event.cta->shared.data() + event.source, event.bytes);
+  std::memcpy(event.target->shared.data() + event.shared, event.cta->shared.data() + event.source,
+              event.bytes);
 }
 
 void land_shared_copy(const Event& event) {
   Cta& cta = *event.cta;
   if (const int64_t bad = first_invalid_shared(cta, event.source, event.bytes); bad >= 0) {
-    fault(cta, event.warp, event.op, Fault::Kind::poison, "what is copied was overwritten by a copy before it was read: " + shared_name(cta, uint32_t(bad)));
+    fault(cta, event.warp, event.op, Fault::Kind::poison,
+          "what is copied was overwritten by a copy before it was read: " + shared_name(cta, uint32_t(bad)));
   }
   if (event.op->target != 0) {
     const AsyncView view(cta);
@@ -189,9 +222,11 @@ void land_remote_store(const Event& event) {
 void build_shared_copy(Builder& b, Modifiers& m, bool reduces) {
   m.take("shared::cluster");
   m.take("shared::cta");
-  if (!m.take("mbarrier::complete_tx::bytes")) b.refuse("a copy into .shared::cluster completes by .mbarrier::complete_tx::bytes");
+  if (!m.take("mbarrier::complete_tx::bytes"))
+    b.refuse("a copy into .shared::cluster completes by .mbarrier::complete_tx::bytes");
   const uint32_t target = reduces ? take_combining(b, m, "cp.reduce.async.bulk into .shared::cluster") : 0;
-  const Virtual to = b.address_value(b.operand(0)), from = b.address_value(b.operand(1)), bytes = b.source(b.operand(2), Type::u32);
+  const Virtual to = b.address_value(b.operand(0)), from = b.address_value(b.operand(1)),
+                bytes = b.source(b.operand(2), Type::u32);
   const Virtual barrier = b.address_value(b.operand(3));
   if (b.operand_count() > 4) b.refuse("an operand more than the modifiers ask for");
   Op& op = b.emit(shared_copy);
@@ -208,12 +243,14 @@ void build_shared_copy(Builder& b, Modifiers& m, bool reduces) {
 void build_remote_store(Builder& b, Modifiers& m, bool reduces) {
   const char* const opcode = reduces ? "red.async" : "st.async";
   if (reduces ? !m.take("relaxed") || !m.take("cluster") : m.take("release") || m.take("mmio")) {
-    b.refuse(reduces ? "red.async is red.async.relaxed.cluster" : "st.async is .weak and completes on an mbarrier");
+    b.refuse(reduces ? "red.async is red.async.relaxed.cluster"
+                     : "st.async is .weak and completes on an mbarrier");
   }
   m.take("weak");
   const auto space = m.take_any({"shared::cluster", "shared::cta", "global"});
   if (space == "global") b.refuse(std::string(opcode) + " writes shared memory");
-  if (!m.take("mbarrier::complete_tx::bytes")) b.refuse(std::string(opcode) + " completes by .mbarrier::complete_tx::bytes");
+  if (!m.take("mbarrier::complete_tx::bytes"))
+    b.refuse(std::string(opcode) + " completes by .mbarrier::complete_tx::bytes");
   const auto vector = reduces ? std::string_view() : m.take_any({"v2", "v4"});
   const uint8_t count = vector.empty() ? 1 : uint8_t(vector[1] - '0');
   uint32_t target = 0;
@@ -225,10 +262,12 @@ void build_remote_store(Builder& b, Modifiers& m, bool reduces) {
     t = m.type();
   }
   const uint32_t size = ptx::size_in_bytes(t);
-  if ((size != 4 && size != 8) || size * count > 16) b.refuse("st.async stores elements of 4 or 8 bytes, 16 bytes at most");
+  if ((size != 4 && size != 8) || size * count > 16)
+    b.refuse("st.async stores elements of 4 or 8 bytes, 16 bytes at most");
   std::vector<Virtual> values;
   const Operand& value = b.operand(1);
-  if ((value.kind == Operand::Kind::vector ? value.elements.size() : 1) != count) b.refuse("the vector does not have as many elements as the instruction says");
+  if ((value.kind == Operand::Kind::vector ? value.elements.size() : 1) != count)
+    b.refuse("the vector does not have as many elements as the instruction says");
   if (value.kind == Operand::Kind::vector) {
     for (const Operand& e : value.elements) values.push_back(b.source(e, t));
   } else {

@@ -18,15 +18,17 @@ using Field = Builder::Field;
 void require_whole_warp(Warp& w, const Op* op, Mask mask) {
   if (mask != w.alive) {
     fault(w, op, Fault::Kind::illegal_instruction,
-          "an .aligned instruction must be executed by all lanes of the warp together; only lanes " + hex(mask) +
-              " of " + hex(w.alive) + " are here");
+          "an .aligned instruction must be executed by all lanes of the warp together; only lanes " +
+              hex(mask) + " of " + hex(w.alive) + " are here");
   }
 }
 
 uint32_t uniform(Warp& w, const Op* op, uint16_t row, Mask mask, const char* what) {
   const uint32_t first = w.rows[row].lane[first_lane(mask)];
   for (Mask m = mask; m; m &= m - 1) {
-    if (w.rows[row].lane[first_lane(m)] != first) fault(w, op, Fault::Kind::illegal_instruction, std::string(what) + " differs between the lanes of the warp");
+    if (w.rows[row].lane[first_lane(m)] != first)
+      fault(w, op, Fault::Kind::illegal_instruction,
+            std::string(what) + " differs between the lanes of the warp");
   }
   return first;
 }
@@ -40,8 +42,9 @@ void warp_barrier(Warp& w, const Op* op, Mask members) {
   if (w.cta->observer) w.cta->observer->warp_barrier(w, op, members);
 }
 
-// Gathers the lanes of the member mask; the last fragment to come executes for all. Lanes meet at one instruction;
-// bar.warp.sync alone may stand in several places. Lanes that come together may name different masks: groups of their own.
+// Gathers the lanes of the member mask; the last fragment to come executes for all. Lanes meet at one
+// instruction; bar.warp.sync alone may stand in several places. Lanes that come together may name different
+// masks: groups of their own.
 template <WarpWide body>
 const Op* gather(Warp& w, const Op* op, Mask mask) {
   const Row& named = w.rows[op->c];
@@ -57,7 +60,8 @@ const Op* gather(Warp& w, const Op* op, Mask mask) {
     group &= left;
     left &= ~group;
     if (group & ~members) {
-      fault(w, op, Fault::Kind::illegal_instruction, "lanes " + hex(group) + " execute it but their member mask is " + hex(members));
+      fault(w, op, Fault::Kind::illegal_instruction,
+            "lanes " + hex(group) + " execute it but their member mask is " + hex(members));
     }
     const auto meets = [&](const Fragment& other) {
       if (other.state != Fragment::State::warp_sync || other.members != members) return false;
@@ -92,8 +96,10 @@ const Op* gather(Warp& w, const Op* op, Mask mask) {
     f.state = Fragment::State::warp_sync;
     f.members = named.lane[first_lane(f.mask)] & w.alive;
     f.wait_begin = w.time;
-    if (i == 0 && !through) w.fragment() = f;
-    else w.fragments.push_back(f);
+    if (i == 0 && !through)
+      w.fragment() = f;
+    else
+      w.fragments.push_back(f);
   }
   return nullptr;
 }
@@ -108,10 +114,16 @@ void vote(Warp& w, const Op* op, Mask members) {
   const Mask p = (op->pa_not ? ~w.predicates[op->pa] : w.predicates[op->pa]) & members;
   bool result = false;
   switch (op->mode) {
-    case 0: result = p != 0; break;                    // any
-    case 1: result = p == members; break;              // all
-    case 2: result = p == members || p == 0; break;    // uni
-    default:                                           // ballot
+    case 0:
+      result = p != 0;
+      break;  // any
+    case 1:
+      result = p == members;
+      break;  // all
+    case 2:
+      result = p == members || p == 0;
+      break;  // uni
+    default:  // ballot
       for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[first_lane(m)] = p;
       return;
   }
@@ -127,21 +139,37 @@ void shuffle(Warp& w, const Op* op, Mask members) {
   Mask valid = 0;
   for (Mask m = members; m; m &= m - 1) {
     const int lane = first_lane(m);
-    const int segment = int(c.lane[lane] >> 8 & 31), clamp = int(c.lane[lane] & 31), offset = int(b.lane[lane] & 31);
+    const int segment = int(c.lane[lane] >> 8 & 31), clamp = int(c.lane[lane] & 31),
+              offset = int(b.lane[lane] & 31);
     const int highest = (lane & segment) | (clamp & ~segment), lowest = lane & segment;
     int source = lane;
     bool in_range = false;
     switch (op->mode) {
-      case 0: source = lane - offset; in_range = source >= highest; break;
-      case 1: source = lane + offset; in_range = source <= highest; break;
-      case 2: source = lane ^ offset; in_range = source <= highest; break;
-      default: source = lowest | (offset & ~segment); in_range = source <= highest; break;
+      case 0:
+        source = lane - offset;
+        in_range = source >= highest;
+        break;
+      case 1:
+        source = lane + offset;
+        in_range = source <= highest;
+        break;
+      case 2:
+        source = lane ^ offset;
+        in_range = source <= highest;
+        break;
+      default:
+        source = lowest | (offset & ~segment);
+        in_range = source <= highest;
+        break;
     }
-    if (!in_range) source = lane;
-    else valid |= 1u << lane;
+    if (!in_range)
+      source = lane;
+    else
+      valid |= 1u << lane;
     if (!(members >> source & 1)) {
-      fault(w, op, Fault::Kind::illegal_instruction, "lane " + std::to_string(lane) + " reads lane " + std::to_string(source) +
-            ", which is not in the member mask " + hex(members));
+      fault(w, op, Fault::Kind::illegal_instruction,
+            "lane " + std::to_string(lane) + " reads lane " + std::to_string(source) +
+                ", which is not in the member mask " + hex(members));
     }
     d.lane[lane] = a.lane[source];
   }
@@ -155,12 +183,24 @@ void redux(Warp& w, const Op* op, Mask members) {
   for (Mask m = members & (members - 1); m; m &= m - 1) {
     const uint32_t x = a.lane[first_lane(m)];
     switch (op->mode) {
-      case 0: r += x; break;
-      case 1: r = op->size ? uint32_t(std::min(int32_t(r), int32_t(x))) : std::min(r, x); break;
-      case 2: r = op->size ? uint32_t(std::max(int32_t(r), int32_t(x))) : std::max(r, x); break;
-      case 3: r &= x; break;
-      case 4: r |= x; break;
-      default: r ^= x; break;
+      case 0:
+        r += x;
+        break;
+      case 1:
+        r = op->size ? uint32_t(std::min(int32_t(r), int32_t(x))) : std::min(r, x);
+        break;
+      case 2:
+        r = op->size ? uint32_t(std::max(int32_t(r), int32_t(x))) : std::max(r, x);
+        break;
+      case 3:
+        r &= x;
+        break;
+      case 4:
+        r |= x;
+        break;
+      default:
+        r ^= x;
+        break;
     }
   }
   for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[first_lane(m)] = r;
@@ -168,16 +208,20 @@ void redux(Warp& w, const Op* op, Mask members) {
 
 // match: mode bit 0 .all, bit 1 64 bits.
 void match(Warp& w, const Op* op, Mask members) {
-  const auto value = [&](int lane) { return w.rows[op->a].lane[lane] | (op->mode & 2 ? uint64_t(w.rows[op->a + 1].lane[lane]) << 32 : 0); };
+  const auto value = [&](int lane) {
+    return w.rows[op->a].lane[lane] | (op->mode & 2 ? uint64_t(w.rows[op->a + 1].lane[lane]) << 32 : 0);
+  };
   uint64_t values[kLanes];
   for (Mask m = members; m; m &= m - 1) values[first_lane(m)] = value(first_lane(m));
   Mask equal[kLanes] = {};
   for (Mask m = members; m; m &= m - 1) {
     const int lane = first_lane(m);
-    for (Mask n = members; n; n &= n - 1) equal[lane] |= Mask(values[first_lane(n)] == values[lane]) << first_lane(n);
+    for (Mask n = members; n; n &= n - 1)
+      equal[lane] |= Mask(values[first_lane(n)] == values[lane]) << first_lane(n);
   }
   const bool all = equal[first_lane(members)] == members;
-  for (Mask m = members; m; m &= m - 1) w.rows[op->d].lane[first_lane(m)] = op->mode & 1 ? (all ? members : 0) : equal[first_lane(m)];
+  for (Mask m = members; m; m &= m - 1)
+    w.rows[op->d].lane[first_lane(m)] = op->mode & 1 ? (all ? members : 0) : equal[first_lane(m)];
   if (op->pd) w.predicates[op->pd] = (w.predicates[op->pd] & ~members) | (all ? members : 0);
 }
 
@@ -185,7 +229,6 @@ const Op* activemask(Warp& w, const Op* op, Mask mask) {
   for (Mask m = mask; m; m &= m - 1) w.rows[op->d].lane[first_lane(m)] = mask;
   return op + 1;
 }
-
 
 void build_activemask(Builder& b, Modifiers& m) {
   if (m.type() != Type::b32) b.refuse("activemask works on .b32");
@@ -215,7 +258,8 @@ void build_vote(Builder& b, Modifiers& m) {
   if (!m.take("sync")) b.refuse("vote is vote.sync");
   const auto kind = m.take_any({"any", "all", "uni", "ballot"});
   const Type t = m.type();
-  if (kind.empty() || t != (kind == "ballot" ? Type::b32 : Type::pred)) b.refuse("vote.sync is .any, .all, .uni (.pred) or .ballot (.b32)");
+  if (kind.empty() || t != (kind == "ballot" ? Type::b32 : Type::pred))
+    b.refuse("vote.sync is .any, .all, .uni (.pred) or .ballot (.b32)");
   bool negated = false;
   const uint16_t p = b.predicate(b.operand(1), &negated);
   const uint16_t pd = kind == "ballot" ? 0 : b.predicate_destination(b.operand(0));
@@ -236,7 +280,8 @@ void build_shfl(Builder& b, Modifiers& m) {
   const bool pair = d.kind == ptx::Operand::Kind::reg_pair;
   const Virtual v = pair ? (d.reg == ptx::sink_reg ? b.scratch(1) : d.reg) : b.destination(d, 1);
   const uint16_t p = pair && d.reg2 != ptx::sink_reg ? b.predicate_of(d.reg2) : 0;
-  const Virtual x = b.source(b.operand(1), Type::b32), lane = b.source(b.operand(2), Type::b32), c = b.source(b.operand(3), Type::b32);
+  const Virtual x = b.source(b.operand(1), Type::b32), lane = b.source(b.operand(2), Type::b32),
+                c = b.source(b.operand(3), Type::b32);
   build_member_mask(b, 4, gather<shuffle>);
   b.newest().mode = kind == "up" ? 0 : kind == "down" ? 1 : kind == "bfly" ? 2 : 3;
   b.newest().pd = p;
@@ -254,7 +299,8 @@ void build_redux(Builder& b, Modifiers& m) {
     if (mode < 0 && m.take(kinds[i])) mode = i;
   }
   const Type t = m.type();
-  if (mode < 0 || (t != Type::s32 && t != Type::u32 && t != Type::b32)) b.refuse("this form of redux.sync is not supported");
+  if (mode < 0 || (t != Type::s32 && t != Type::u32 && t != Type::b32))
+    b.refuse("this form of redux.sync is not supported");
   const Virtual d = b.destination(b.operand(0), 1), x = b.source(b.operand(1), Type::b32);
   build_member_mask(b, 2, gather<redux>);
   b.newest().mode = uint8_t(mode);
@@ -281,13 +327,15 @@ void build_match(Builder& b, Modifiers& m) {
   b.def(Field::d, v);
 }
 
-
 }  // namespace
 
-void build_warp_barrier(Builder& b) { build_member_mask(b, 0, gather<warp_barrier>); }
+void build_warp_barrier(Builder& b) {
+  build_member_mask(b, 0, gather<warp_barrier>);
+}
 
 std::vector<FamilyRow> warp_rows() {
-  return {{"elect", build_elect}, {"vote", build_vote}, {"shfl", build_shfl}, {"match", build_match}, {"redux", build_redux}, {"activemask", build_activemask}};
+  return {{"elect", build_elect}, {"vote", build_vote},   {"shfl", build_shfl},
+          {"match", build_match}, {"redux", build_redux}, {"activemask", build_activemask}};
 }
 
 }  // namespace fa4::sim

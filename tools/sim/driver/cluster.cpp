@@ -15,8 +15,8 @@ uint64_t product(const std::array<uint32_t, 3>& v) {
   return uint64_t{v[0]} * v[1] * v[2];
 }
 
-// What the two questions about occupancy have in common: the clusters that the configuration asks for, and the blocks of it
-// that an SM holds.
+// What the two questions about occupancy have in common: the clusters that the configuration asks for, and
+// the blocks of it that an SM holds.
 CUresult ask(CUfunction handle, const CUlaunchConfig* config, const void* result,
              std::array<uint32_t, 3>* cluster, uint32_t* blocks, uint32_t* largest) {
   if (config == nullptr || result == nullptr)
@@ -27,7 +27,8 @@ CUresult ask(CUfunction handle, const CUlaunchConfig* config, const void* result
   const std::array<uint32_t, 3> grid{config->gridDimX, config->gridDimY, config->gridDimZ},
       block{config->blockDimX, config->blockDimY, config->blockDimZ};
   if (product(grid) == 0 || product(block) == 0)
-    return fail(CUDA_ERROR_INVALID_VALUE, "grid " + triple(grid) + ", block " + triple(block) + ": none may be 0");
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "grid " + triple(grid) + ", block " + triple(block) + ": none may be 0");
   if (config->numAttrs > 0 && config->attrs == nullptr)
     return fail(CUDA_ERROR_INVALID_VALUE, "launch attributes are announced but their array is null");
   for (unsigned i = 0; i < config->numAttrs; ++i)
@@ -46,7 +47,8 @@ std::string fa4::sim::driver::triple(const std::array<uint32_t, 3>& v) {
   return text.insert(0, 1, '(').append(")");
 }
 
-CUresult fa4::sim::driver::take_attribute(const CUlaunchAttribute& attribute, std::array<uint32_t, 3>* cluster) {
+CUresult fa4::sim::driver::take_attribute(const CUlaunchAttribute& attribute,
+                                          std::array<uint32_t, 3>* cluster) {
   switch (attribute.id) {
     // Hints, and permissions to overlap that running one launch after the other makes no use of.
     case CU_LAUNCH_ATTRIBUTE_IGNORE:
@@ -85,7 +87,8 @@ CUresult fa4::sim::driver::resolve_cluster(const Function& function, const std::
   if (!given) *cluster = required;
   if (*cluster == none) {
     if (entry.explicit_cluster)
-      return refuse("the entry wants their size to be given (.explicitcluster, __cluster_dims__ without a size)");
+      return refuse(
+          "the entry wants their size to be given (.explicitcluster, __cluster_dims__ without a size)");
     return CUDA_SUCCESS;
   }
   for (int d = 0; d < 3; ++d) {
