@@ -34,7 +34,7 @@ uint32_t Checker::copy_in_issued(const Warp& w, const Event& event) {
   const Cta& target = *event.target;
   const uint32_t to = flat(target, event.shared);
   Barrier* b = find_barrier(flat(target, event.address));
-  if (&target != w.cta) note_remote(w, event.op, 1u << event.lane, target, to);
+  if (&target != w.cta) require_begun(w, event.op, 1u << event.lane, target, to);
   const bool store = event.kind == Event::Kind::remote_store, between = event.kind == Event::Kind::shared_copy;
   if (b) require_visible_init(who, *b, event.op, !store);
   // Of reductions each element is an atomic operation.
@@ -251,7 +251,7 @@ void Checker::wgmma_waited(const Warp& w, uint64_t number) {
 
 uint32_t Checker::commit_issued(const Warp& w, const Event& event) {
   const Actor who = actor(w, event.lane);
-  if (event.target != w.cta) note_remote(w, event.op, 1u << event.lane, *event.target, barrier_of(event));
+  if (event.target != w.cta) require_begun(w, event.op, 1u << event.lane, *event.target, barrier_of(event));
   if (Barrier* b = find_barrier(barrier_of(event))) {
     require_visible_init(who, *b, event.op, false);
     b->newest_commit = {Agent::mma, 0, uint16_t(who.lane), kPending, op_index(event.op), 0};

@@ -279,7 +279,10 @@ class Checker final : public Observer {
   std::string barrier_text(uint32_t at) const;
   std::string role(uint32_t warp) const;
   uint64_t time_of(uint32_t warp) const { return cta_->cluster->ctas[warp / cta_warps_]->warps[warp % cta_warps_].time; }
+  // Threads touch memory of another CTA: it has begun, and has not ended until they have said so. Of what asynchronous agents
+  // do there its mbarriers tell.
   void note_remote(const Warp& w, const Op* op, Mask lanes, const Cta& owner, uint32_t at);
+  void require_begun(const Warp& w, const Op* op, Mask lanes, const Cta& owner, uint32_t at);
   void require_nobody_here(const Cta& cta, const std::vector<Time>& known);
   void publish_inits(const Warp& w, Mask lanes);
   uint32_t op_index(const Op* op) const { return uint32_t(op - cta_->launch->code->ops.data()); }

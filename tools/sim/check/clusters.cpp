@@ -78,12 +78,9 @@ void Checker::publish_inits(const Warp& w, Mask lanes) {
 // ---- memory of CTAs that come and go
 // -------------------------------------------------------------------------------------
 
-void Checker::note_remote(const Warp& w, const Op* op, Mask lanes, const Cta& owner, uint32_t at) {
-  const Time now = warps_[warp_of(w)].now;
+void Checker::require_begun(const Warp& w, const Op* op, Mask lanes, const Cta& owner, uint32_t at) {
   for (Mask m = lanes; m; m &= m - 1) {
-    const Actor who = actor(w, first_lane(m));
-    remote_uses_[{owner.rank, who.lane}] = {now, op_index(op), at};
-    if (who.group->clock.plain[kBegun + owner.rank] != 0) continue;
+    if (actor(w, first_lane(m)).group->clock.plain[kBegun + owner.rank] != 0) continue;
     if (again(FindingKind::cta_life, 0, op_index(op))) continue;
     Finding f = new_finding(FindingKind::cta_life, 0, op_index(op));
     f.cta = w.cta->id;
@@ -95,6 +92,13 @@ void Checker::note_remote(const Warp& w, const Op* op, Mask lanes, const Cta& ow
     f.chain =
         "barrier.cluster.arrive | barrier.cluster.wait in all CTAs, then access to the memory of another";
     findings_.push_back(std::move(f));
+  }
+}
+
+void Checker::note_remote(const Warp& w, const Op* op, Mask lanes, const Cta& owner, uint32_t at) {
+  require_begun(w, op, lanes, owner, at);
+  for (Mask m = lanes; m; m &= m - 1) {
+    remote_uses_[{owner.rank, actor(w, first_lane(m)).lane}] = {warps_[warp_of(w)].now, op_index(op), at};
   }
 }
 
