@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clusters of two CTAs: their barrier, scopes, lives, mbarriers of each other, and what copies between them.
-#include "litmus.h"
+#include "tiles.h"
 
 namespace fa4::sim::test {
 
@@ -101,6 +101,38 @@ std::string stored_there(const std::string& fence) {
          kSyncCluster +
          leader(1, line("cp.async.bulk.global.shared::cta.bulk_group [%out], [smem+256], 16") +
                        line("cp.async.bulk.commit_group") + line("cp.async.bulk.wait_group 0"));
+}
+
+// Barriers at bytes 0 and 8 of each CTA, the second for `commits`; both CTAs' operands by multicast from rank
+// 0.
+std::string multicast_tiles(uint32_t commits) {
+  return kPlace + init_barrier(0, 1) + init_barrier(8, commits) + kInitFence + kSyncCluster +
+         allocate_tmem(16, 32) + mma_registers();
+}
+std::string fill_tiles() {
+  const std::string load =
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster ";
+  return expect_bytes(0, 4096 + 512) +
+         leader(0, line("mov.u16 %h0, 3") + line(load + "[%r42+1024], [%d1], 4096, [%r42], %h0") +
+                       line(load + "[%r42+8192], [%d1], 512, [%r42], %h0"));
+}
+std::string commit_to(uint32_t mask) {
+  return line("mov.u16 %h1, " + std::to_string(mask)) +
+         line(
+             "@%p0 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 "
+             "[%r42+8], %h1");
+}
+// Each CTA's MMA reads its tiles, then, after `told` in rank 0, both are filled again.
+std::string filled_again(uint32_t commits, const std::string& commit, const std::string& told) {
+  return multicast_tiles(commits) + fill_tiles() + wait_barrier(0, 0) + cta_sync() + mma() + commit +
+         leader(0, told) + fill_tiles() + wait_barrier(0, 1) + wait_barrier(8, 0) + free_tmem(32) +
+         kSyncCluster;
+}
+// Rank 0's MMA, whose operands rank 1 overwrites after `told`;
+std::string overwritten_there(const std::string& commit, const std::string& told) {
+  return multicast_tiles(1) + fill_tiles() + wait_barrier(0, 0) + by_rank(0, mma() + commit) +
+         leader(1, told + line("st.shared::cluster.u32 [%r43+1024], 0")) + wait_barrier(8, 0) +
+         free_tmem(32) + kSyncCluster;
 }
 
 Litmus in_cluster(const std::string& name, const std::string& body, const std::string& verdict) {
@@ -209,6 +241,18 @@ std::vector<Litmus> cluster_litmus() {
                  multicast(by_thread(0, wait + kLoadBox) + announce() + load_for_both() +
                            by_thread(0, wait_again) + kSyncCluster),
                  "race"),
+
+      in_cluster("commit to both: filled again after both commits",
+                 filled_again(2, commit_to(3), wait_barrier(8, 0)), "clean"),
+      in_cluster("commit to both: filled again at once", filled_again(2, commit_to(3), ""), "race + poison"),
+      in_cluster("commit to both: filled again after the own commit",
+                 filled_again(1, commit(8), wait_barrier(8, 0)), "race"),
+      in_cluster("commit to both: the other overwrites the operands after its wait",
+                 overwritten_there(commit_to(3), wait_barrier(8, 0)), "clean"),
+      in_cluster("commit to both: the other overwrites the operands at once",
+                 overwritten_there(commit_to(3), ""), "race"),
+      in_cluster("commit to both: the other is not in the mask",
+                 overwritten_there(commit_to(1), wait_barrier(8, 0)), "deadlock"),
   };
 }
 

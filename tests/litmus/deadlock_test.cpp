@@ -9,6 +9,8 @@ using Kind = Fault::Kind;
 
 namespace {
 
+const std::string kSyncCluster = "  barrier.cluster.arrive;\n  barrier.cluster.wait;\n";
+
 std::string ready() {
   return init_barrier(0, 1) + init_barrier(8, 1) + cta_sync();
 }
@@ -37,6 +39,34 @@ TEST_CASE("a cycle of an mbarrier and a barrier of the CTA") {
   CHECK(fault_in(ready() + "  bar.sync 1, 64;\n" + body.substr(ready().size()), Kind::deadlock,
                  {"cycle: warp 0 waits on barrier 1 for warp 1, which waits on mbarrier 0x400 for warp 0"},
                  64) == "");
+}
+
+TEST_CASE("cycles through the CTAs of a cluster") {
+  const auto report = [](const std::string& body, const std::vector<std::string>& says) {
+    Kernel kernel(entry_of(".param .u64 out",
+                           prologue() + line("mov.u32 %r40, %cluster_ctarank") +
+                               line("xor.b32 %r41, %r40, 1") + line("mov.u32 %r42, smem") +
+                               line("mapa.shared::cluster.u32 %r43, %r42, %r41") + ready() + kSyncCluster +
+                               body + kSyncCluster + "  ret;\n",
+                           64));
+    const uint64_t out = kernel.buffer<uint32_t>(64);
+    return fault_of(kernel, {{2, 1, 1}, {64, 1, 1}, 1024, {2, 1, 1}}, Kind::deadlock, says, out);
+  };
+  const std::string there = line("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r43]");
+  // One orderly round; then each waits for the other's arrival before it arrives there.
+  const std::string round_trip = by_thread(0, there + wait_barrier(0, 0)) + kSyncCluster;
+  const std::string first = "warp 0 of CTA 0 (rank 0)", second = "warp 0 of CTA 1 (rank 1)";
+  CHECK(report(round_trip + by_thread(0, wait_barrier(0, 1) + there),
+               {"cycle: " + first + " waits on mbarrier 0x400 for " + second +
+                ", which waits on mbarrier 0x400 for " + first + "\n"}) == "");
+  // One waits for an arrival that the other makes after the barrier of the cluster.
+  CHECK(report(round_trip + only("%r40, 0", by_thread(0, wait_barrier(0, 1))) + kSyncCluster +
+                   by_thread(0, there),
+               {"cycle: " + first + " waits on mbarrier 0x400 for " + second +
+                ", which waits on the barrier of the cluster for " + first + "\n"}) == "");
+  // No cycle: the other has gone without an arrival.
+  CHECK(report(round_trip + only("%r40, 1", "  ret;\n") + by_thread(0, wait_barrier(0, 1)),
+               {"cause: " + first + " waits on mbarrier 0x400 for " + second + ", which has exited"}) == "");
 }
 
 TEST_CASE("causes that are no cycle") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clusters: who is where, how CTAs reach each other's shared memory, and what goes wrong. That the values are
 // those of a real GPU is for the conformance rows.
+#include <bit>
+
 #include "faults.h"
 
 using namespace fa4::sim;
@@ -155,6 +157,84 @@ TEST_CASE("a CTA without a cluster is one of its own") {
   CHECK(run_cluster(body, {{2, 1, 1}, {32, 1, 1}, 64}, 1)[0] == 5);
 }
 
+namespace {
+
+// CTAs of four. Ranks 0 to 2 multiply A = rank + 1 by B = 1, of depth 16. Ranks 0 and 1 commit to both
+// (`together`) or to themselves, rank 2 to itself, and nobody to rank 3. Who has waited spoils the operand of
+// the other of ranks 0 and 1. Word 128 * rank + thread of `out` is then the row of D; of rank 3, whether its
+// barrier's phase is complete.
+std::string commits(bool together) {
+  return R"(
+  .reg .b16 %h<4>;
+  setp.lt.u32 %p2, %rank, 2;
+  setp.eq.u32 %p3, %rank, 3;
+)" + std::string(together ? "  selp.u32 %r1, 2, 1, %p2;\n" : "  mov.u32 %r1, 1;\n") +
+         R"(
+  @%p0 mbarrier.init.shared::cta.b64 [smem], %r1;
+  add.u32 %r2, %rank, 1;
+  cvt.rn.f32.u32 %r2, %r2;
+  cvt.rn.f16x2.f32 %v0, %r2, %r2;
+  mov.b32 %v1, 0x3C003C00;
+  shl.b32 %r3, %tid32, 5;
+  add.u32 %r4, %base, %r3;
+  st.shared.v4.b32 [%r4+1024], {%v0, %v0, %v0, %v0};
+  st.shared.v4.b32 [%r4+1040], {%v0, %v0, %v0, %v0};
+  setp.lt.u32 %p5, %tid32, 16;
+  @%p5 st.shared.v4.b32 [%r4+8192], {%v1, %v1, %v1, %v1};
+  @%p5 st.shared.v4.b32 [%r4+8208], {%v1, %v1, %v1, %v1};
+  fence.proxy.async.shared::cta;
+)" + allocate_tmem(16, 32) +
+         kSyncCluster + "  @%p3 bra OUTSIDE;\n  mov.b64 %d5, " +
+         std::to_string(matrix_descriptor(kSmem + 1024, 2048, 128, 0)) + ";\n  mov.b64 %d6, " +
+         std::to_string(matrix_descriptor(kSmem + 8192, 256, 128, 0)) + ";\n  mov.u32 %r5, " +
+         std::to_string(instruction_descriptor(false, false, false, 128, 16)) + R"(;
+  @%p0 tcgen05.mma.cta_group::1.kind::f16 [%tm], %d5, %d6, %r5, 0;
+  mov.u32 %r6, 1;
+  shl.b32 %r6, %r6, %rank;
+)" + (together ? "  selp.u32 %r6, 3, %r6, %p2;\n" : "") +
+         R"(
+  cvt.u16.u32 %h0, %r6;
+  @%p0 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%base], %h0;
+)" + wait_barrier(0, 0) +
+         R"(
+  xor.b32 %r7, %rank, 1;
+  mapa.shared::cluster.u32 %r8, %r4, %r7;
+  mov.b32 %v2, 0x7C007C00;
+  @%p2 st.shared::cluster.v4.b32 [%r8+1024], {%v2, %v2, %v2, %v2};
+  @%p2 st.shared::cluster.v4.b32 [%r8+1040], {%v2, %v2, %v2, %v2};
+  tcgen05.fence::after_thread_sync;
+  shl.b32 %r9, %warp, 21;
+  add.u32 %r9, %r9, %tm;
+  tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v3}, [%r9];
+  tcgen05.wait::ld.sync.aligned;
+  bra DONE;
+OUTSIDE:
+  nanosleep.u32 200000;
+  mbarrier.test_wait.parity.shared::cta.b64 %p6, [smem], 0;
+  selp.u32 %v3, 1, 0, %p6;
+DONE:
+  mad.lo.u32 %r10, %rank, 128, %tid32;
+  mad.wide.u32 %out, %r10, 4, %out;
+  st.global.b32 [%out], %v3;
+)" + free_tmem(32) +
+         kSyncCluster;
+}
+constexpr Shape kFourCtas{{4, 1, 1}, {128, 1, 1}, 16384, {4, 1, 1}};
+
+}  // namespace
+
+TEST_CASE("a commit arrives in each CTA of its mask when the MMAs are complete, and in no other") {
+  std::vector<uint32_t> expected(4 * 128, 0);
+  for (uint32_t i = 0; i < 3 * 128; ++i) expected[i] = std::bit_cast<uint32_t>(16.0f * float(i / 128 + 1));
+  uint32_t wrong_alone = 0;
+  for (uint64_t seed = 0; seed <= 16; ++seed) {
+    INFO("seed " << seed);
+    CHECK(run_cluster(commits(true), kFourCtas, 512, 1, seed) == expected);
+    wrong_alone += run_cluster(commits(false), kFourCtas, 512, 1, seed) != expected;
+  }
+  CHECK(wrong_alone > 0);  // without the other's commit its operand is spoilt too early under some seeds
+}
+
 TEST_CASE("mistakes in a cluster are faults that say what is wrong") {
   using Kind = Fault::Kind;
   // exited CTAs
@@ -200,6 +280,12 @@ TEST_CASE("mistakes in a cluster are faults that say what is wrong") {
                 "  @%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
                 "[%base+1024], [%out], 16, [%base], 5;\n",
             Kind::illegal_instruction, {"mask 0x5 in a cluster of 2"}) == "");
+  const std::string commit_to =
+      "  @%p0 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 ";
+  CHECK(fault_in_cluster(init + commit_to + "[%base], 5;\n", Kind::illegal_instruction,
+                         {"mask 0x5 in a cluster of 2"}) == "");
+  CHECK(fault_in_cluster(init + commit_to + "[%base+8], 3;\n", Kind::poison,
+                         {"no mbarrier is initialised at"}) == "");
   CHECK(fault_in_cluster(init + "  @%p0 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 "
                                 "[%remote+64], %r0, [%remote];\n",
                          Kind::poison, {"asynchronous store"}) == "");

@@ -356,7 +356,7 @@ void complete_copy(const Event& event) {
   MBarrier* barrier = find_mbarrier(target, event.address);
   if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the copy lands but its mbarrier is gone");
   if (cta.observer) cta.observer->copy_in_landed(event);
-  signalled(target, *barrier, cta, event.warp);
+  barrier->signalled_by(cta.rank, event.warp);
   const std::string tx = complete_tx(target, *barrier, event.bytes, event.time);
   if (!tx.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, tx);
 }

@@ -3,6 +3,7 @@
 // asynchronous agents' work in flight. Semantics (core/*.cpp) change it; the engine (engine/) decides when.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -149,16 +150,16 @@ struct MBarrier {
   int32_t pending = 0, expected = 0;
   int64_t tx = 0;
   bool live = false;
-  // For reports. Masks of warps: whose arrivals, commits or copies it has counted, ever and in this phase.
-  uint32_t signallers = 0, signallers_now = 0;
-  uint32_t signaller_ctas = 0;  // mask of the other CTAs of the cluster, by rank, that ever signalled it
+  // For reports. Masks of warps, by rank of their CTA: whose arrivals, commits or copies it has counted, ever and in this
+  // phase.
+  uint32_t signallers[kMaxClusterSize] = {}, signallers_now[kMaxClusterSize] = {};
   uint32_t seen[32] = {};  // [warp]: phases that it has seen complete
 
-  void signalled_by(uint32_t warp) {
-    signallers |= 1u << warp;
-    signallers_now |= 1u << warp;
+  void signalled_by(uint32_t rank, uint32_t warp) {
+    signallers[rank] |= 1u << warp;
+    signallers_now[rank] |= 1u << warp;
   }
-  void signalled_by_cta(uint32_t rank) { signaller_ctas |= 1u << rank; }
+  bool signalled() const { return std::ranges::any_of(signallers, [](uint32_t warps) { return warps != 0; }); }
 };
 
 struct CtaBarrier {

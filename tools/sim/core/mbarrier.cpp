@@ -25,7 +25,7 @@ void complete_phase_if_due(Cta& cta, MBarrier& barrier, uint64_t time) {
   if (cta.observer) cta.observer->mbarrier_completed(cta, barrier.address, barrier.phase);
   ++barrier.phase;
   barrier.pending = barrier.expected;
-  barrier.signallers_now = 0;
+  for (uint32_t rank = 0; rank < cta.cluster->size; ++rank) barrier.signallers_now[rank] = 0;
   for (Warp& w : cta.warps) {
     for (Fragment& f : w.fragments) {
       if (f.state != Fragment::State::mbarrier || f.wait_object != barrier.address) continue;
@@ -60,11 +60,6 @@ std::string complete_tx(Cta& cta, MBarrier& barrier, int64_t bytes, uint64_t tim
   }
   complete_phase_if_due(cta, barrier, time);
   return {};
-}
-
-void signalled(Cta& owner, MBarrier& barrier, const Cta& by, uint32_t warp) {
-  if (&owner == &by) barrier.signalled_by(warp);
-  else barrier.signalled_by_cta(by.rank);
 }
 
 std::string arrive(Cta& cta, MBarrier& barrier, uint32_t count, uint64_t time) {
@@ -191,7 +186,7 @@ const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
       if (barrier.expected < int32_t(count)) fault(w, op, Fault::Kind::poison, "arrive_drop takes away more arrivals than are expected");
       barrier.expected -= int32_t(count);
     }
-    signalled(owner, barrier, *w.cta, w.index);
+    barrier.signalled_by(w.cta->rank, w.index);
     const uint32_t phase = barrier.phase;
     check(w, op, arrive(owner, barrier, count, w.time));
     if ((op->size & 4) && barrier.phase != phase) {

@@ -16,8 +16,6 @@ MBarrier* find_mbarrier(Cta& cta, uint64_t address);
 // a phase that completes go on from there.
 std::string expect_tx(Cta& cta, MBarrier& barrier, int64_t bytes);
 std::string complete_tx(Cta& cta, MBarrier& barrier, int64_t bytes, uint64_t time);
-// For reports: a warp of `by`, or something that it issued, signals the barrier.
-void signalled(Cta& owner, MBarrier& barrier, const Cta& by, uint32_t warp);
 std::string arrive(Cta& cta, MBarrier& barrier, uint32_t count, uint64_t time);
 
 // True when the phase of this parity has completed.

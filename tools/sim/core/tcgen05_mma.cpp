@@ -430,7 +430,7 @@ void land_commit(const Event& event) {
   MBarrier* barrier = find_mbarrier(target, event.address);
   if (!barrier) fault(cta, event.warp, event.op, Fault::Kind::poison, "the commit arrives but its mbarrier is gone");
   if (cta.observer) cta.observer->commit_landed(event);
-  signalled(target, *barrier, cta, event.warp);
+  barrier->signalled_by(cta.rank, event.warp);
   const std::string e = arrive(target, *barrier, 1, event.time);
   if (!e.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, e);
   ++cta.warps[event.warp].counters.barrier_arrivals;

@@ -237,7 +237,7 @@ void land_thread_copy_arrival(const Event& event) {
         if (cta.observer) cta.observer->thread_copy_arrived(event, c.destination[lane], c.op->size);
       });
   if (cta.observer) cta.observer->thread_copy_arriving(event);
-  barrier->signalled_by(event.warp);
+  barrier->signalled_by(cta.rank, event.warp);
   const std::string error = arrive(cta, *barrier, 1, event.time);
   if (!error.empty()) fault(cta, event.warp, event.op, Fault::Kind::poison, error);
 }

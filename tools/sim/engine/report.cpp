@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sentences about faults: where an instruction stands in PTX and source, who waits for what.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdio>
-#include <map>
 
 #include "../core/machine.h"
 #include "../core/mbarrier.h"
@@ -89,7 +90,7 @@ std::string waits_for(const Cta& cta, const Warp& w, const Fragment& f) {
         if (b->tx > 0 && cta.in_flight == 0) text += ", which no copy in flight will bring";
         if (b->tx < 0) text += " and " + std::to_string(-b->tx) + " bytes more than expected";
         text += lateness(*b, w, f.wait_value);
-        if (b->signallers == 0 && b->signaller_ctas == 0) text += "; nothing has signalled it so far";
+        if (!b->signalled()) text += "; nothing has signalled it so far";
       }
       return text;
     }
@@ -115,29 +116,37 @@ std::string waits_for(const Cta& cta, const Warp& w, const Fragment& f) {
   return {};
 }
 
-// Warps that signal a barrier, as far as it is known: those that did so before; for one that nobody has signalled yet,
-// those that signalled its kin of the same name ("s_ready[1]" for "s_ready[0]").
-uint32_t signallers(const Cta& cta, const MBarrier& b) {
-  if (b.signallers) return b.signallers;
-  const std::string name = barrier_name(cta, b.address);
-  const size_t stem = name.find('[');
-  if (stem == std::string::npos) return 0;
-  uint32_t kin = 0;
-  for (const MBarrier& other : cta.mbarriers) {
-    if (other.live && barrier_name(cta, other.address).compare(0, stem + 1, name, 0, stem + 1) == 0) kin |= other.signallers;
-  }
-  return kin;
+// Warps of a cluster: a mask for each of its CTAs, by rank.
+using Warps = std::array<uint32_t, kMaxClusterSize>;
+bool none(const Warps& warps) {
+  return std::ranges::all_of(warps, [](uint32_t mask) { return mask == 0; });
 }
 
-// A mask of the warps that have to act before this fragment can go on, as far as it is known.
-uint32_t awaited(const Cta& cta, const Warp& w, const Fragment& f) {
+// Warps that signal a barrier, as far as it is known: those that did so before; for one that nobody has signalled yet,
+// those that signalled its kin of the same name ("s_ready[1]" for "s_ready[0]").
+Warps signallers(const Cta& cta, const MBarrier& b) {
+  Warps all = std::to_array(b.signallers);
+  if (!none(all)) return all;
+  const std::string name = barrier_name(cta, b.address);
+  const size_t stem = name.find('[');
+  if (stem == std::string::npos) return all;
+  for (const MBarrier& other : cta.mbarriers) {
+    if (!other.live || barrier_name(cta, other.address).compare(0, stem + 1, name, 0, stem + 1) != 0) continue;
+    for (uint32_t rank = 0; rank < kMaxClusterSize; ++rank) all[rank] |= other.signallers[rank];
+  }
+  return all;
+}
+
+// The warps that have to act before this fragment can go on, as far as it is known.
+Warps awaited(const Cta& cta, const Warp& w, const Fragment& f) {
   using State = Fragment::State;
-  const uint32_t self = 1u << w.index;
+  Warps warps{};
   if (f.state == State::mbarrier) {
     const MBarrier* b = find_mbarrier(const_cast<Cta&>(cta), f.wait_object);
-    if (!b) return 0;
-    const uint32_t all = signallers(cta, *b), missing = all & ~b->signallers_now;
-    return missing ? missing : all;
+    if (!b) return warps;
+    const Warps all = signallers(cta, *b);
+    for (uint32_t rank = 0; rank < kMaxClusterSize; ++rank) warps[rank] = all[rank] & ~b->signallers_now[rank];
+    return none(warps) ? all : warps;
   }
   if (f.state == State::cta_barrier) {
     const CtaBarrier& b = cta.barriers[f.wait_object];
@@ -145,71 +154,104 @@ uint32_t awaited(const Cta& cta, const Warp& w, const Fragment& f) {
     for (const Warp& other : cta.warps) {
       if (b.whole_cta && other.alive) users |= 1u << other.index;
     }
-    return users & ~b.warps & ~self;
+    warps[cta.rank] = users & ~b.warps & ~(1u << w.index);
   }
-  return 0;
+  if (f.state == State::cluster_barrier) {
+    for (uint32_t rank = 0; rank < cta.cluster->size; ++rank) {
+      for (const Warp& other : cta.cluster->ctas[rank]->warps) {
+        if (&other != &w && (other.alive & ~other.cluster_arrived)) warps[rank] |= 1u << other.index;
+      }
+    }
+  }
+  return warps;
 }
 
 std::string object_of(const Cta& cta, const Fragment& f) {
-  return f.state == Fragment::State::mbarrier ? barrier_name(cta, f.wait_object) : "barrier " + std::to_string(f.wait_object);
+  if (f.state == Fragment::State::mbarrier) return barrier_name(cta, f.wait_object);
+  return f.state == Fragment::State::cluster_barrier ? "the barrier of the cluster" : "barrier " + std::to_string(f.wait_object);
 }
 
-// The shortest cycle of warps that wait for each other, as a sentence; or the warp that has exited and is waited for.
-std::string cycle(const Cta& cta) {
-  const size_t n = cta.warps.size();
-  const auto for_each_awaited = [&](uint32_t warp, auto f) {
-    for (const Fragment& fragment : cta.warps[warp].fragments) {
-      for (uint32_t m = awaited(cta, cta.warps[warp], fragment); m; m &= m - 1) f(fragment, uint32_t(__builtin_ctz(m)));
-    }
-  };
+std::string name_in_cluster(const Warp& w) {
+  const Cta& cta = *w.cta;
+  const std::string role = role_name(cta, w.index);
+  return cta.cluster->size == 1 ? role : role + " of CTA " + std::to_string(cta.id) + " (rank " + std::to_string(cta.rank) + ")";
+}
+
+struct Wait {
+  const Fragment* fragment;
+  uint32_t on;  // a warp that it waits for
+};
+
+// The shortest cycle in waits[warp], empty if there is none.
+std::vector<uint32_t> shortest_cycle(const std::vector<std::vector<Wait>>& waits) {
   std::vector<uint32_t> best;
-  for (uint32_t start = 0; start < n; ++start) {
-    std::vector<int32_t> from(n, -1);
+  for (uint32_t start = 0; start < waits.size(); ++start) {
+    std::vector<int32_t> from(waits.size(), -1);
     std::vector<uint32_t> queue{start};
-    bool closed = false;
-    for (size_t i = 0; i < queue.size() && !closed; ++i) {
-      for_each_awaited(queue[i], [&](const Fragment&, uint32_t next) {
-        if (closed || from[next] >= 0) return;
-        from[next] = int32_t(queue[i]);
-        closed = next == start;
-        if (!closed) queue.push_back(next);
-      });
+    for (size_t i = 0; i < queue.size() && from[start] < 0; ++i) {
+      for (const Wait& wait : waits[queue[i]]) {
+        if (from[wait.on] >= 0) continue;
+        from[wait.on] = int32_t(queue[i]);
+        if (wait.on != start) queue.push_back(wait.on);
+      }
     }
-    if (!closed) continue;
+    if (from[start] < 0) continue;
     std::vector<uint32_t> path{start};
     for (uint32_t at = uint32_t(from[start]); at != start; at = uint32_t(from[at])) path.push_back(at);
     std::reverse(path.begin() + 1, path.end());
     if (best.empty() || path.size() < best.size()) best = path;
   }
-  const auto edge = [&](uint32_t warp, uint32_t next) {
-    std::string object;
-    for_each_awaited(warp, [&](const Fragment& f, uint32_t to) {
-      if (to == next && object.empty()) object = object_of(cta, f);
-    });
-    return object;
+  return best;
+}
+
+// The shortest cycle of warps of a cluster that wait for each other, as a sentence; or the warp that has exited and is
+// waited for.
+std::string cycle(const Cluster& cluster) {
+  const uint32_t a_cta = uint32_t(cluster.ctas[0]->warps.size()), n = cluster.size * a_cta;
+  const auto warp_at = [&](uint32_t i) -> const Warp& { return cluster.ctas[i / a_cta]->warps[i % a_cta]; };
+  std::vector<std::vector<Wait>> waits;  // [warp]
+  // Lanes with nothing left to do wait at the cluster's barrier and seem to be in a cycle with any others: a cycle without
+  // that barrier says more.
+  const auto find_waits = [&](bool at_cluster_barrier) {
+    waits.assign(n, {});
+    for (uint32_t i = 0; i < n; ++i) {
+      const Warp& w = warp_at(i);
+      for (const Fragment& f : w.fragments) {
+        if (f.state == Fragment::State::cluster_barrier && !at_cluster_barrier) continue;
+        const Warps warps = awaited(*w.cta, w, f);
+        for (uint32_t rank = 0; rank < cluster.size; ++rank) {
+          for (uint32_t m = warps[rank]; m; m &= m - 1) waits[i].push_back({&f, rank * a_cta + uint32_t(std::countr_zero(m))});
+        }
+      }
+    }
   };
-  if (!best.empty()) {
-    std::string text = "  cycle: " + role_name(cta, best[0]);
-    for (size_t i = 0; i < best.size(); ++i) {
-      const uint32_t next = best[(i + 1) % best.size()];
-      text += (i ? ", which waits on " : " waits on ") + edge(best[i], next) + " for " + role_name(cta, next);
+  find_waits(false);
+  std::vector<uint32_t> found = shortest_cycle(waits);
+  if (found.empty() && cluster.size > 1) {
+    find_waits(true);
+    found = shortest_cycle(waits);
+  }
+  if (!found.empty()) {
+    std::string text = "  cycle: " + name_in_cluster(warp_at(found[0]));
+    for (size_t i = 0; i < found.size(); ++i) {
+      const uint32_t next = found[(i + 1) % found.size()];
+      const Wait& wait = *std::ranges::find(waits[found[i]], next, &Wait::on);
+      text += (i ? ", which waits on " : " waits on ") + object_of(*warp_at(found[i]).cta, *wait.fragment) + " for " + name_in_cluster(warp_at(next));
     }
     return text + "\n";
   }
-  for (uint32_t warp = 0; warp < n; ++warp) {
-    std::string text;
-    for_each_awaited(warp, [&](const Fragment& f, uint32_t to) {
-      if (text.empty() && !cta.warps[to].alive) {
-        text = "  cause: " + role_name(cta, warp) + " waits on " + object_of(cta, f) + " for " + role_name(cta, to) + ", which has exited\n";
-      }
-    });
-    if (!text.empty()) return text;
+  for (uint32_t i = 0; i < n; ++i) {
+    for (const Wait& wait : waits[i]) {
+      if (warp_at(wait.on).alive) continue;
+      return "  cause: " + name_in_cluster(warp_at(i)) + " waits on " + object_of(*warp_at(i).cta, *wait.fragment) + " for " + name_in_cluster(warp_at(wait.on)) +
+             ", which has exited\n";
+    }
   }
-  for (uint32_t warp = 0; warp < n; ++warp) {
-    for (const Fragment& f : cta.warps[warp].fragments) {
-      if (f.state != Fragment::State::mbarrier || awaited(cta, cta.warps[warp], f)) continue;
-      if (const MBarrier* b = find_mbarrier(const_cast<Cta&>(cta), f.wait_object); b && b->signaller_ctas) continue;
-      return "  cause: " + role_name(cta, warp) + " waits on " + object_of(cta, f) + ", which nothing has signalled so far\n";
+  for (uint32_t i = 0; i < n; ++i) {
+    const Warp& w = warp_at(i);
+    for (const Fragment& f : w.fragments) {
+      if (f.state != Fragment::State::mbarrier || !none(awaited(*w.cta, w, f))) continue;
+      return "  cause: " + name_in_cluster(w) + " waits on " + object_of(*w.cta, f) + ", which nothing has signalled so far\n";
     }
   }
   return {};
@@ -220,12 +262,15 @@ std::string cycle(const Cta& cta) {
 std::string describe_waiters(const std::vector<const Cta*>& ctas) {
   std::string text;
   size_t shown = 0;
+  const Cluster* before = nullptr;
   for (const Cta* cta : ctas) {
     if (shown++ == 4) {
       text += "  ... and " + std::to_string(ctas.size() - 4) + " more CTAs\n";
       break;
     }
-    text += "CTA " + std::to_string(cta->id) + " of " + cta->launch->code->name + "\n" + cycle(*cta);
+    text += "CTA " + std::to_string(cta->id) + " of " + cta->launch->code->name + "\n";
+    if (cta->cluster != before) text += cycle(*cta->cluster);
+    before = cta->cluster;
     for (const Warp& w : cta->warps) {
       if (w.alive == 0) {
         text += "  " + role_name(*cta, w.index) + ": has exited\n";
