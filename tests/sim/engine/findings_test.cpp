@@ -336,7 +336,7 @@ TEST_CASE("boxes that the hardware refuses") {
                                "  @%p0 " + instruction + "\n" + wait_barrier(0, 0) + "  ret;\n",
                            128));
     const uint64_t out = kernel.buffer<uint32_t>(1024), tensor = kernel.buffer<uint16_t>(4096);
-    alignas(64) CUtensorMap map;
+    CUtensorMap map;
     const cuuint64_t extents[2] = {64, 64}, strides[1] = {128};
     const cuuint32_t sizes[2] = {64, 16}, ones[2] = {1, 1};
     REQUIRE(encode_tiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, reinterpret_cast<void*>(tensor), extents,
