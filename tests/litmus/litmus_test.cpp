@@ -57,7 +57,7 @@ Outcome watch(const Litmus& test, uint64_t seed, Model model = Model::isa) {
   ptx.replace(ptx.find("sm_100a"), 7, test.target);
   Kernel kernel(ptx, 1, 4, 200000);
   const uint64_t out = kernel.buffer<uint32_t>(16384), from = kernel.buffer<uint32_t>(16384);
-  alignas(64) CUtensorMap map;
+  CUtensorMap map;
   const cuuint64_t extents[2] = {64, 512}, strides[1] = {128};
   const cuuint32_t box[2] = {64, 8}, ones[2] = {1, 1};
   REQUIRE(encode_tiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, reinterpret_cast<void*>(out), extents,

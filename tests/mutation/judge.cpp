@@ -36,7 +36,7 @@ std::string first_lines(const std::string& report, int count) {
 }
 
 CUtensorMap encode(const TensorMapDescription& d) {
-  alignas(64) CUtensorMap map;
+  CUtensorMap map;
   const cuuint32_t ones[5] = {1, 1, 1, 1, 1};
   cuuint64_t extents[5], strides[4];
   std::copy_n(d.extents, 5, extents);

@@ -24,7 +24,7 @@ std::string said_about(const std::string& body, uint32_t threads) {
                threads),
       1, 4, 1 << 18);
   const uint64_t out = kernel.buffer<uint32_t>(1024), from = kernel.buffer<uint32_t>(16384);
-  alignas(64) CUtensorMap map;
+  CUtensorMap map;
   const cuuint64_t extents[1] = {16384}, strides[1] = {};  // a tensor of rank 1 has none
   const cuuint32_t box[1] = {256}, one[1] = {1};
   REQUIRE(encode_tiled(&map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 1, reinterpret_cast<void*>(from), extents,

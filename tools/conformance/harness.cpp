@@ -89,7 +89,7 @@ Answer Runner::run(const Row& row) {
   support::DeviceBuffer in(gpu_, input.size()), out(gpu_, untouched.size());
   gpu_.upload(in.address(), input.data(), input.size());
   gpu_.upload(out.address(), untouched.data(), untouched.size());
-  alignas(64) CUtensorMap map{}, output_map{};
+  CUtensorMap map{}, output_map{};
   CUdeviceptr output_address = out.address(), input_address = in.address();
   uint32_t words[kWords];
   std::copy(row.words, row.words + kWords, words);

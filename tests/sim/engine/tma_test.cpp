@@ -55,7 +55,7 @@ struct Box {
 };
 
 CUtensorMap map_of(const Box& b, uint64_t address) {
-  alignas(64) CUtensorMap map;
+  CUtensorMap map;
   uint64_t strides[5];
   uint32_t ones[5] = {1, 1, 1, 1, 1};
   uint64_t bytes = 4;
