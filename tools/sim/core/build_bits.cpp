@@ -321,11 +321,7 @@ const Op* with_carry(Warp& w, const Op* op, Mask mask) {
   const Mask carry_in = w.predicates[op->pa];
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    const auto value = [&](uint16_t row) {
-      return wide ? uint64_t(w.rows[row].lane[lane]) | uint64_t(w.rows[row + 1].lane[lane]) << 32
-                  : uint64_t(w.rows[row].lane[lane]);
-    };
-    uint64_t x = value(op->a), y = value(op->b);
+    uint64_t x = lane_bits(w.rows + op->a, lane, wide), y = lane_bits(w.rows + op->b, lane, wide);
     const int bits = wide ? 64 : 32;
     if (kind >= 2) {
       const unsigned __int128 p =
@@ -334,7 +330,7 @@ const Op* with_carry(Warp& w, const Op* op, Mask mask) {
                     : (unsigned __int128)(x)*y;
       x = uint64_t(kind == 3 ? p >> bits : p);
       if (!wide) x &= 0xFFFFFFFF;
-      y = value(op->c);
+      y = lane_bits(w.rows + op->c, lane, wide);
     }
     const unsigned in = reads ? carry_in >> lane & 1 : 0;
     const unsigned __int128 r = kind == 1 ? (unsigned __int128)(x)-y - in : (unsigned __int128)(x) + y + in;

@@ -199,10 +199,6 @@ uint64_t converted(uint64_t bits, const Conversion& c) {
   return to_float(n, *format_of(c.d), c);
 }
 
-uint64_t lane_bits(const Row* row, int lane, uint32_t rows) {
-  return rows == 2 ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
-}
-
 // Op::size: bytes of the destination register, into which signed results extend.
 const Op* convert(Warp& w, const Op* op, Mask mask) {
   const Conversion c = unpack(op->imm);
@@ -226,7 +222,7 @@ const Op* convert(Warp& w, const Op* op, Mask mask) {
         r = converted(b, c) | converted(a, c) << 16;
       }
     } else {
-      r = converted(lane_bits(w.rows + op->a, lane, source_rows), c);
+      r = converted(lane_bits(w.rows + op->a, lane, source_rows == 2), c);
     }
     if (op->size == 2) r &= 0xFFFF;
     w.rows[op->d].lane[lane] = uint32_t(r);

@@ -160,9 +160,6 @@ uint64_t one(Kind kind, uint8_t flags, const Shape& s, uint64_t a, uint64_t b, u
   }
 }
 
-uint64_t lane_bits(const Row* row, int lane, uint32_t rows) {
-  return rows == 2 ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
-}
 void set_lane_bits(Row* row, int lane, uint32_t rows, uint64_t v) {
   row[0].lane[lane] = uint32_t(v);
   if (rows == 2) row[1].lane[lane] = uint32_t(v >> 32);
@@ -176,8 +173,8 @@ const Op* execute(Warp& w, const Op* op, Mask mask) {
   const bool three = op->count == 3;
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
-    const uint64_t a = lane_bits(w.rows + op->a, lane, rows), b = lane_bits(w.rows + op->b, lane, rows),
-                   c = lane_bits(w.rows + op->c, lane, rows);
+    const uint64_t a = lane_bits(w.rows + op->a, lane, rows == 2), b = lane_bits(w.rows + op->b, lane, rows == 2),
+                   c = lane_bits(w.rows + op->c, lane, rows == 2);
     uint64_t r;
     if (s.pair) {
       r = one(kind, op->size, s, a & 0xFFFF, b & 0xFFFF, c & 0xFFFF, three) |
@@ -279,7 +276,7 @@ const Op* test_class(Warp& w, const Op* op, Mask mask) {
   const Format& f = *s.format;
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
-    const uint64_t x = lane_bits(w.rows + op->a, lane, Builder::rows_of(s.type)) & (f.sign_bit() - 1);
+    const uint64_t x = lane_bits(w.rows + op->a, lane, Builder::rows_of(s.type) == 2) & (f.sign_bit() - 1);
     bool r = false;
     switch (Class(op->mode)) {
       case Class::finite:
@@ -313,7 +310,7 @@ const Op* select_by_sign(Warp& w, const Op* op, Mask mask) {
     const int lane = first_lane(mask);
     const uint32_t c = w.rows[op->c].lane[lane];
     const bool take_a = op->mode & 1 ? value_of(c, kF32, op->mode & 2) >= 0 : int32_t(c) >= 0;
-    set_lane_bits(w.rows + op->d, lane, rows, lane_bits(w.rows + (take_a ? op->a : op->b), lane, rows));
+    set_lane_bits(w.rows + op->d, lane, rows, lane_bits(w.rows + (take_a ? op->a : op->b), lane, rows == 2));
   }
   return op + 1;
 }

@@ -27,10 +27,6 @@ namespace {
 // Nominal times of the TMA engine in cycles.
 constexpr uint64_t kLoadLatency = 600, kStoreReadLatency = 250, kStoreLatency = 600;
 
-uint64_t value(const Row* row, int lane, bool wide) {
-  return wide ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
-}
-
 uint32_t map_slot(Cta& cta) {
   if (cta.free_maps.empty()) {
     cta.maps.emplace_back();
@@ -75,7 +71,7 @@ void place_box(Warp& w, const Op* op, const TensorMap& map, const Cta& owner, Ev
 void prepare_box(Warp& w, const Op* op, int lane, Event& event, TensorMap* map_of_box) {
   Cta& cta = *w.cta;
   TensorMap& map = *map_of_box;
-  read_map(w, op, value(w.rows + op->b, lane, true), &map);
+  read_map(w, op, lane_bits(w.rows + op->b, lane, true), &map);
   const uint16_t* rows = w.code->aux.data() + op->aux;
   if (map.rank != op->count) {
     fault(w, op, Fault::Kind::illegal_instruction, "the instruction has " + std::to_string(op->count) + " coordinates, the tensor map rank " + std::to_string(map.rank));
@@ -135,7 +131,7 @@ void schedule_within(Cta& cta, Event event, uint64_t from, Event::Kind kind) {
 template <class F>
 void each_target(Warp& w, const Op* op, int lane, Event& event, F issue) {
   Cta& cta = *w.cta;
-  const uint64_t to = value(w.rows + op->a, lane, op->mode & 1), barrier = value(w.rows + op->c, lane, op->mode & 2);
+  const uint64_t to = lane_bits(w.rows + op->a, lane, op->mode & 1), barrier = lane_bits(w.rows + op->c, lane, op->mode & 2);
   if (op->space == AddressSpace::shared) {
     event.shared = own_shared(cta, to);
     event.address = own_shared(cta, barrier);
@@ -199,18 +195,6 @@ const Op* box_load(Warp& w, const Op* op, Mask mask) {
   return op + 1;
 }
 
-// What a store does with the memory it meets: Op::target is 0 to write, else the reduction + 1, and in bits 8.. the type (none:
-// as the tensor map says), in bit 16 whether subnormal numbers are kept.
-struct Combining {
-  Reduction reduction;
-  Type type;
-  bool keep_subnormals;
-};
-std::optional<Combining> combining_of(const Op* op) {
-  if (op->target == 0) return std::nullopt;
-  return Combining{Reduction((op->target & 255) - 1), Type(op->target >> 8 & 255), (op->target & 65536) != 0};
-}
-
 // Reads of shared memory begin now; the bulk group of the lane has one more.
 void issue_store(Warp& w, const Op* op, int lane, Event& event) {
   Cta& cta = *w.cta;
@@ -238,7 +222,7 @@ const Op* box_store(Warp& w, const Op* op, Mask mask) {
     Event event;
     TensorMap map;
     prepare_box(w, op, lane, event, &map);
-    event.shared = own_shared(*w.cta, value(w.rows + op->a, lane, op->mode & 1));
+    event.shared = own_shared(*w.cta, lane_bits(w.rows + op->a, lane, op->mode & 1));
     place_box(w, op, map, *w.cta, event);
     issue_store(w, op, lane, event);
   }
@@ -255,8 +239,8 @@ const Op* bulk_store(Warp& w, const Op* op, Mask mask) {
     event.cta = &cta;
     event.warp = uint16_t(w.index);
     event.lane = uint16_t(lane);
-    const uint32_t shared = own_shared(cta, value(w.rows + op->a, lane, op->mode & 1));
-    const uint64_t global = value(w.rows + op->b, lane, true);
+    const uint32_t shared = own_shared(cta, lane_bits(w.rows + op->a, lane, op->mode & 1));
+    const uint64_t global = lane_bits(w.rows + op->b, lane, true);
     event.bytes = event.extent = w.rows[w.code->aux[op->aux]].lane[lane];
     const std::string outside = outside_shared(cta, shared, event.bytes);
     if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, outside);
@@ -297,7 +281,7 @@ const Op* bulk_load(Warp& w, const Op* op, Mask mask) {
     event.warp = uint16_t(w.index);
     event.lane = uint16_t(lane);
     event.op = op;
-    event.global = value(w.rows + op->b, lane, true);
+    event.global = lane_bits(w.rows + op->b, lane, true);
     event.bytes = event.extent = w.rows[w.code->aux[op->aux]].lane[lane];
     each_target(w, op, lane, event, [&](Cta& target) {
       require_run(w, op, target, event);
@@ -320,11 +304,6 @@ uint64_t engine_time(Cta& cta, uint64_t now, uint32_t bytes, uint64_t latency) {
   constexpr uint64_t kBytesPerCycle = 128;
   cta.tma_free = std::max(cta.tma_free, now) + bytes / kBytesPerCycle;
   return (cta.random ? now : cta.tma_free) + delay(cta, latency);
-}
-
-void send(Cta& cta, const Event& event) {
-  ++cta.in_flight;
-  cta.scheduler->schedule(event);
 }
 
 void require_run(const Warp& w, const Op* op, const Cta& owner, const Event& event) {
@@ -496,7 +475,7 @@ void build_cp(Builder& b, Modifiers& m) {
       const Type t = tensor ? Type::none : m.type();
       if (!kind || *kind > Reduction::xor_ || (!tensor && !can_reduce(*kind, t))) b.refuse("this reduction is not supported");
       if (noftz && t != Type::f16 && t != Type::bf16) b.refuse(".noftz goes with .f16 and .bf16");
-      combining = (uint32_t(*kind) + 1) | uint32_t(t) << 8 | (noftz ? 65536u : 0);
+      combining = encoded({*kind, t, noftz});
     }
     if (!tensor) {
       const Virtual to = b.address_value(b.operand(0)), from = b.address_value(b.operand(1)), bytes = b.source(b.operand(2), Type::u32);

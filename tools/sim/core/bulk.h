@@ -20,7 +20,6 @@ void write_store(const Event& event);
 constexpr const char* kBulkAlignment = "a bulk copy's addresses and size are multiples of 16 bytes";
 // When what the TMA engine begins now is done.
 uint64_t engine_time(Cta& cta, uint64_t now, uint32_t bytes, uint64_t latency);
-void send(Cta& cta, const Event& event);  // the event is in flight
 // Faults unless event.bytes at event.shared are the owner's to be written by a bulk copy.
 void require_run(const Warp& warp, const Op* op, const Cta& owner, const Event& event);
 // The bytes are there: tells the observer and the target's mbarrier.

@@ -89,9 +89,6 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
   return op + 1;
 }
 
-uint64_t value(const Row* row, int lane, bool wide) {
-  return wide ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
-}
 bool in_shared_window(uint64_t address) {
   return address >= kSharedWindow && address < kSharedWindow + kWindowBytes;
 }
@@ -102,7 +99,7 @@ const Op* map_address(Warp& w, const Op* op, Mask mask) {
   const bool wide = op->mode & 1;
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
-    const uint64_t from = value(w.rows + op->a, lane, wide);
+    const uint64_t from = lane_bits(w.rows + op->a, lane, wide);
     const uint32_t rank = w.rows[op->b].lane[lane];
     if (op->space == AddressSpace::generic && !in_shared_window(from)) {
       fault(w, op, Fault::Kind::illegal_address,
@@ -124,7 +121,7 @@ const Op* map_address(Warp& w, const Op* op, Mask mask) {
 const Op* rank_of_address(Warp& w, const Op* op, Mask mask) {
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
-    const uint64_t address = value(w.rows + op->a, lane, op->mode & 1);
+    const uint64_t address = lane_bits(w.rows + op->a, lane, op->mode & 1);
     if (op->space == AddressSpace::generic && !in_shared_window(address)) {
       fault(w, op, Fault::Kind::illegal_address,
             "getctarank of generic address " + hex(address) + ", which is none of shared memory");

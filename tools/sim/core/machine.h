@@ -372,4 +372,21 @@ std::string place(const Cta& cta, const Op* op);
 // "warp 12 (mma)".
 std::string role_name(const Cta& cta, uint32_t warp);
 
+// The event is in flight.
+inline void send(Cta& cta, const Event& event) {
+  ++cta.in_flight;
+  cta.scheduler->schedule(event);
+}
+
+// What a lane holds in a register of 32 bits or, wide, in the two rows of one of 64.
+inline uint64_t lane_bits(const Row* row, int lane, bool wide) {
+  return wide ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
+}
+// [a + imm]. Op::mode bit 0: the register has 64 bits; with one of 32 the sum wraps.
+inline uint64_t lane_address(const Warp& w, const Op* op, int lane) {
+  const bool wide = op->mode & 1;
+  const uint64_t sum = lane_bits(w.rows + op->a, lane, wide) + uint64_t(op->imm);
+  return wide ? sum : uint32_t(sum);
+}
+
 }  // namespace fa4::sim

@@ -77,9 +77,7 @@ namespace {
 
 // Op::space says whether the barrier may be another CTA's.
 SharedPlace place_of(const Warp& w, const Op* op, int lane) {
-  const Row* a = w.rows + op->a;
-  const uint64_t base = op->mode & 1 ? uint64_t(a[0].lane[lane]) | uint64_t(a[1].lane[lane]) << 32 : a[0].lane[lane];
-  const uint64_t address = base + uint64_t(op->imm);
+  const uint64_t address = lane_bits(w.rows + op->a, lane, op->mode & 1) + uint64_t(op->imm);
   if (op->space == AddressSpace::shared_cluster) return require_place(w, op, op->mode & 1 ? address : uint32_t(address));
   return {w.cta, own_shared(*w.cta, address)};
 }

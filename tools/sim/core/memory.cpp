@@ -19,10 +19,6 @@ using ptx::Operand;
 using ptx::Type;
 using Field = Builder::Field;
 
-uint64_t lane_value(const Row* row, int lane, uint32_t rows) {
-  return rows == 2 ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
-}
-
 }  // namespace
 
 // A store that is held back leaves its bytes as they are for now.
@@ -113,7 +109,7 @@ const Op* load(Warp& w, const Op* op, Mask mask) {
   uint64_t addresses[kLanes];
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    addresses[lane] = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
+    addresses[lane] = lane_bits(w.rows + op->a, lane, wide) + uint64_t(op->imm);
     if (!wide) addresses[lane] = uint32_t(addresses[lane]);
   }
   const uint16_t* rows = w.code->aux.data() + op->aux;
@@ -166,7 +162,7 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
   const auto is_local = [&](uint64_t address) { return op->space == AddressSpace::generic && address >= kLocalWindow && address < kLocalWindow + kWindowBytes; };
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    uint64_t address = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
+    uint64_t address = lane_bits(w.rows + op->a, lane, wide) + uint64_t(op->imm);
     if (!wide) address = uint32_t(address);
     const bool held = holds && !is_local(address) && holds_back(w, op, bytes);
     Cta* owner = nullptr;
@@ -195,13 +191,13 @@ const Op* atomic(Warp& w, const Op* op, Mask mask) {
   if (op->order & kRelease) publish(w, mask);
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    uint64_t address = lane_value(w.rows + op->a, lane, wide ? 2 : 1) + uint64_t(op->imm);
+    uint64_t address = lane_bits(w.rows + op->a, lane, wide) + uint64_t(op->imm);
     if (!wide) address = uint32_t(address);
     locate(w, op, lane, address, op->size, false);
     std::byte* at = locate(w, op, lane, address, op->size, true);
     uint64_t old = 0;
     std::memcpy(&old, at, op->size);
-    const uint64_t x = lane_value(w.rows + op->b, lane, rows), y = lane_value(w.rows + op->c, lane, rows);
+    const uint64_t x = lane_bits(w.rows + op->b, lane, rows == 2), y = lane_bits(w.rows + op->c, lane, rows == 2);
     const bool shared = op->space == AddressSpace::shared || op->space == AddressSpace::shared_cluster || (op->space == AddressSpace::generic && address >= kSharedWindow && address < kSharedWindow + kWindowBytes);
     const uint64_t next = reduced(kind, type, !shared, old, x, y);
     changed |= next != old;
@@ -215,7 +211,7 @@ const Op* atomic(Warp& w, const Op* op, Mask mask) {
 const Op* add_window(Warp& w, const Op* op, Mask mask) {
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    const uint64_t v = lane_value(w.rows + op->a, lane, 2) + uint64_t(op->imm);
+    const uint64_t v = lane_bits(w.rows + op->a, lane, true) + uint64_t(op->imm);
     w.rows[op->d].lane[lane] = uint32_t(v);
     w.rows[op->d + 1].lane[lane] = uint32_t(v >> 32);
   }
@@ -425,7 +421,7 @@ const Op* is_in_space(Warp& w, const Op* op, Mask mask) {
   Mask r = 0;
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    const uint64_t address = lane_value(w.rows + op->a, lane, 2);
+    const uint64_t address = lane_bits(w.rows + op->a, lane, true);
     const bool shared = window(address, kSharedWindow), local = window(address, kLocalWindow), param = window(address, kParamWindow);
     const auto space = AddressSpace(op->mode);
     const bool own = shared && uint32_t(address) >> kRankShift == w.cta->rank;

@@ -75,6 +75,15 @@ bool can_reduce(Reduction kind, Type t) {
   return false;
 }
 
+uint32_t encoded(const Combining& c) {
+  return (uint32_t(c.reduction) + 1) | uint32_t(c.type) << 8 | (c.keep_subnormals ? 65536u : 0);
+}
+
+std::optional<Combining> combining_of(const Op* op) {
+  if (op->target == 0) return std::nullopt;
+  return Combining{Reduction((op->target & 255) - 1), ptx::Type(op->target >> 8 & 255), (op->target & 65536) != 0};
+}
+
 uint64_t reduced(Reduction kind, Type t, bool by_memory, uint64_t old, uint64_t x, uint64_t y) {
   if (is_float(t))
     return kind == Reduction::add ? add_floats(t, by_memory, old, x)

@@ -19,6 +19,15 @@ enum class Reduction : uint8_t { add, min, max, inc, dec, and_, or_, xor_, exch,
 std::optional<Reduction> take_reduction(Modifiers& modifiers);
 // Whether values of a type can be combined so.
 bool can_reduce(Reduction reduction, ptx::Type type);
+// What a bulk copy or an asynchronous store does with the memory it meets, as Op::target holds it: 0 to write, else the
+// reduction + 1, and in bits 8.. the type (none: as the tensor map says), in bit 16 whether subnormal numbers are kept.
+struct Combining {
+  Reduction reduction;
+  ptx::Type type;
+  bool keep_subnormals = false;
+};
+uint32_t encoded(const Combining& combining);
+std::optional<Combining> combining_of(const Op* op);
 // The new value; of .cas, y where old is x. `by_memory`: the memory system adds, which flushes subnormal f32
 // numbers and hands an f64 NaN on as it is; else a thread does, as for shared memory.
 uint64_t reduced(Reduction reduction, ptx::Type type, bool by_memory, uint64_t old, uint64_t x,

@@ -22,27 +22,11 @@ namespace {
 // Nominal times in cycles.
 constexpr uint64_t kCopyLatency = 400, kStoreLatency = 200;
 
-uint64_t value(const Row* row, int lane, bool wide) {
-  return wide ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
-}
-
-// What the write does with the memory that it meets. Op::target: 0 to write, else the reduction + 1, and in
-// bits 8.. the type.
-uint32_t combining(Reduction reduction, Type type) {
-  return (uint32_t(reduction) + 1) | uint32_t(type) << 8;
-}
-Reduction reduction_of(const Op* op) {
-  return Reduction((op->target & 255) - 1);
-}
-Type type_of(const Op* op) {
-  return Type(op->target >> 8);
-}
-
 // Destination and mbarrier, rows a and c, lie in one CTA of the cluster. Op::mode bits 0 and 1: their
 // addresses have 64 bits.
 Cta& find_target(Warp& w, const Op* op, int lane, Event& event) {
-  const SharedPlace to = require_place(w, op, value(w.rows + op->a, lane, op->mode & 1));
-  const SharedPlace signal = require_place(w, op, value(w.rows + op->c, lane, op->mode & 2));
+  const SharedPlace to = require_place(w, op, lane_bits(w.rows + op->a, lane, op->mode & 1));
+  const SharedPlace signal = require_place(w, op, lane_bits(w.rows + op->c, lane, op->mode & 2));
   if (to.cta != signal.cta) {
     fault(w, op, Fault::Kind::illegal_address,
           "the destination lies in the shared memory of CTA " + std::to_string(to.cta->id) +
@@ -76,7 +60,7 @@ const Op* shared_copy(Warp& w, const Op* op, Mask mask) {
     event.kind = Event::Kind::shared_copy;
     Cta& target = find_target(w, op, lane, event);
     event.bytes = event.extent = w.rows[w.code->aux[op->aux]].lane[lane];
-    event.source = own_shared(cta, value(w.rows + op->b, lane, op->mode & 4));
+    event.source = own_shared(cta, lane_bits(w.rows + op->b, lane, op->mode & 4));
     require_run(w, op, target, event);
     const std::string outside = outside_shared(cta, event.source, event.bytes);
     if (!outside.empty()) fault(w, op, Fault::Kind::illegal_address, "of the source, " + outside);
@@ -133,7 +117,8 @@ const Op* remote_store(Warp& w, const Op* op, Mask mask) {
 // Combines what arrives with what is there, element by element.
 void reduce(const Event& event, const std::byte* from) {
   Cta& target = *event.target;
-  const Type type = type_of(event.op);
+  const Combining combining = *combining_of(event.op);
+  const Type type = combining.type;
   const uint32_t size = ptx::size_in_bytes(type);
   if (const int64_t bad = first_invalid_shared(target, event.shared, event.bytes); bad >= 0) {
     fault(*event.cta, event.warp, event.op, Fault::Kind::poison,
@@ -145,7 +130,7 @@ void reduce(const Event& event, const std::byte* from) {
     uint64_t old = 0, x = 0;
     std::memcpy(&old, to + at, size);
     std::memcpy(&x, from + at, size);
-    const uint64_t next = reduced(reduction_of(event.op), type, false, old, x, 0);
+    const uint64_t next = reduced(combining.reduction, type, false, old, x, 0);
     std::memcpy(to + at, &next, size);
   }
 }
@@ -179,7 +164,7 @@ uint32_t take_combining(Builder& b, Modifiers& m, const char* opcode) {
              " is .add of .u32, .s32 or .u64, .min or .max of .u32 or .s32, .inc or .dec of .u32, .and, .or "
              "or .xor of .b32");
   }
-  return combining(*kind, signed_add ? Type::u64 : t);
+  return encoded({*kind, signed_add ? Type::u64 : t});
 }
 
 }  // namespace

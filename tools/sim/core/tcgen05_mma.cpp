@@ -146,8 +146,7 @@ void schedule_read(Event event, Event::Kind kind, uint64_t from) {
   if (!cta.mma_operands[event.slot]) cta.mma_operands[event.slot] = std::make_unique<MmaOperands>();
   event.kind = kind;
   event.time = moment(cta, from, event.time);
-  ++cta.in_flight;
-  cta.scheduler->schedule(event);
+  send(cta, event);
 }
 
 // Rows: a D address, b A descriptor (2 rows) or A address, c B descriptor; aux: instruction descriptor, then the lane
@@ -243,8 +242,7 @@ const Op* mma(Warp& w, const Op* op, Mask mask) {
       schedule_read(event, Event::Kind::mma_read_a, first_a);
       schedule_read(event, Event::Kind::mma_read_b, w.time);
     }
-    ++cta.in_flight;
-    cta.scheduler->schedule(event);
+    send(cta, event);
     ++w.counters.mma;
     cta.mma_flop += 2ull * shape.m * shape.n * kDepth;
     if (cta.traced) {
@@ -269,8 +267,7 @@ const Op* commit(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
-    const Row* a = w.rows + op->a;
-    const uint64_t address = (op->mode & 1 ? uint64_t(a[0].lane[lane]) | uint64_t(a[1].lane[lane]) << 32 : a[0].lane[lane]) + uint64_t(op->imm);
+    const uint64_t address = lane_bits(w.rows + op->a, lane, op->mode & 1) + uint64_t(op->imm);
     const SharedPlace place = require_place(w, op, address);
     uint32_t ranks = 1u << place.cta->rank;
     if (op->aux_count) {
@@ -294,8 +291,7 @@ const Op* commit(Warp& w, const Op* op, Mask mask) {
       }
       event.time = std::max(w.last_mma_done[lane], w.time + kIssue) + (cta.random ? delay(cta, kLatencyShared) : 0);
       if (cta.observer) event.token = cta.observer->commit_issued(w, event);
-      ++cta.in_flight;
-      cta.scheduler->schedule(event);
+      send(cta, event);
     }
     ++w.counters.commits;
     if (cta.traced) {

@@ -22,10 +22,6 @@ namespace {
 constexpr uint64_t kLatency = 500, kArrivalLatency = 20;  // nominal, in cycles
 constexpr uint32_t kMaxPending = (1 << 20) - 1;           // of an mbarrier
 
-uint64_t value(const Row* row, int lane, bool wide) {
-  return wide ? uint64_t(row[0].lane[lane]) | uint64_t(row[1].lane[lane]) << 32 : row[0].lane[lane];
-}
-
 uint32_t take_slot(Cta& cta) {
   if (cta.free_copies.empty()) {
     cta.copies.emplace_back();
@@ -55,8 +51,8 @@ const Op* thread_copy(Warp& w, const Op* op, Mask mask) {
       op->mode & kIgnoreSource ? (op->pa_not ? ~w.predicates[op->pa] : w.predicates[op->pa]) : 0;
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    const uint32_t to = own_shared(cta, value(w.rows + op->a, lane, op->mode & kWideShared));
-    const uint64_t from = value(w.rows + op->b, lane, true);
+    const uint32_t to = own_shared(cta, lane_bits(w.rows + op->a, lane, op->mode & kWideShared));
+    const uint64_t from = lane_bits(w.rows + op->b, lane, true);
     uint32_t bytes = op->mode & kSourceSize ? w.rows[op->c].lane[lane] : op->size;
     if (bytes > op->size)
       refuse(Fault::Kind::illegal_instruction, lane,
@@ -95,8 +91,7 @@ const Op* thread_copy(Warp& w, const Op* op, Mask mask) {
   event.op = op;
   event.slot = slot;
   w.copies_done = std::max(w.copies_done, event.time);
-  ++cta.in_flight;
-  cta.scheduler->schedule(event);
+  send(cta, event);
   return op + 1;
 }
 
@@ -161,7 +156,7 @@ const Op* arrive_after_copies(Warp& w, const Op* op, Mask mask) {
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
     const uint32_t address =
-        own_shared(cta, value(w.rows + op->a, lane, op->mode & kWideShared) + uint64_t(op->imm));
+        own_shared(cta, lane_bits(w.rows + op->a, lane, op->mode & kWideShared) + uint64_t(op->imm));
     MBarrier* barrier = find_mbarrier(cta, address);
     if (!barrier)
       fault(w, op, Fault::Kind::poison,
@@ -182,8 +177,7 @@ const Op* arrive_after_copies(Warp& w, const Op* op, Mask mask) {
     event.address = address;
     event.group = w.copies_issued;
     if (cta.observer) cta.observer->thread_copy_arrival_issued(w, event);
-    ++cta.in_flight;
-    cta.scheduler->schedule(event);
+    send(cta, event);
   }
   return op + 1;
 }

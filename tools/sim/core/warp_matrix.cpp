@@ -124,13 +124,8 @@ static_assert(sizeof(Matrix) == sizeof(Row));  // lanes lie as the elements do: 
 
 // Address of a row of 16 bytes: lane 8 i + j gives that of row j of matrix i. Op::mode bit 0: the register
 // has 64 bits.
-uint64_t row_address(const Warp& w, const Op* op, int lane) {
-  const Row* a = w.rows + op->a;
-  if (op->mode & 1) return (uint64_t(a[0].lane[lane]) | uint64_t(a[1].lane[lane]) << 32) + uint64_t(op->imm);
-  return uint32_t(a[0].lane[lane] + uint64_t(op->imm));
-}
 std::byte* matrix_row(Warp& w, const Op* op, int lane, bool write) {
-  const uint64_t address = row_address(w, op, lane);
+  const uint64_t address = lane_address(w, op, lane);
   if (op->space == AddressSpace::generic &&
       (address < kSharedWindow || address >= kSharedWindow + kWindowBytes)) {
     fault(w, op, Fault::Kind::illegal_address,

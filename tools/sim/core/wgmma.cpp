@@ -208,11 +208,9 @@ const Op* wgmma_mma_async(Warp& w, const Op* op, Mask mask) {
     Event read = event;
     read.kind = Event::Kind::wgmma_read;
     read.time = moment(cta, w.time, event.time);
-    ++cta.in_flight;
-    cta.scheduler->schedule(read);
+    send(cta, read);
   }
-  ++cta.in_flight;
-  cta.scheduler->schedule(event);
+  send(cta, event);
   ++w.counters.mma;
   cta.mma_flop += 2ull * kRows * columns_of(op) * (kForms[op->mode].input == MmaInput::tf32 ? 8 : 16);
   return op + 1;

@@ -15,12 +15,6 @@ using Field = Builder::Field;
 
 namespace {
 
-uint64_t address_of(const Warp& w, const Op* op, int lane) {
-  const Row* a = w.rows + op->a;
-  if (op->mode & 1) return (uint64_t(a[0].lane[lane]) | uint64_t(a[1].lane[lane]) << 32) + uint64_t(op->imm);
-  return uint32_t(a[0].lane[lane] + uint64_t(op->imm));
-}
-
 // aux: registers of the result, if there is one, then of the operand. mode bit 0: 64-bit address, bits 1..:
 // the reduction. size: bytes that a register stands for; count: the element's type; target: registers.
 const Op* vector_atomic(Warp& w, const Op* op, Mask mask) {
@@ -31,7 +25,7 @@ const Op* vector_atomic(Warp& w, const Op* op, Mask mask) {
   const uint16_t* result = op->aux_count > registers ? w.code->aux.data() + op->aux : nullptr;
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
-    const uint64_t address = address_of(w, op, lane);
+    const uint64_t address = lane_address(w, op, lane);
     locate(w, op, lane, address, bytes, false);
     std::byte* const at = locate(w, op, lane, address, bytes, true);
     for (uint32_t r = 0; r < registers; ++r) {
@@ -55,7 +49,7 @@ const Op* atomic_128(Warp& w, const Op* op, Mask mask) {
   bool changed = false;
   for (; mask; mask &= mask - 1) {
     const int lane = first_lane(mask);
-    const uint64_t address = address_of(w, op, lane);
+    const uint64_t address = lane_address(w, op, lane);
     locate(w, op, lane, address, 16, false);
     std::byte* const at = locate(w, op, lane, address, 16, true);
     uint32_t before[4], operand[4], after[4];
