@@ -122,8 +122,7 @@ struct Matrix {
 };
 static_assert(sizeof(Matrix) == sizeof(Row));  // lanes lie as the elements do: four to a row
 
-// Address of a row of 16 bytes: lane 8 i + j gives that of row j of matrix i. Op::mode bit 0: the register
-// has 64 bits.
+// A row of 16 bytes: lane 8 i + j gives the address of row j of matrix i.
 std::byte* matrix_row(Warp& w, const Op* op, int lane, bool write) {
   const uint64_t address = lane_address(w, op, lane);
   if (op->space == AddressSpace::generic &&
