@@ -27,16 +27,19 @@ struct BFloat16 {
 inline constexpr int kChunks = 4;  // a row of scores is worked on in chunks of 32 columns
 inline constexpr int kChunkColumns = 32;
 static_assert(kChunks * kChunkColumns == kBlockKeys);
+inline constexpr int kChunksBeforeTail = kMmaStepsBeforeTail * kMmaK / kChunkColumns;
+static_assert(kChunksBeforeTail * kChunkColumns == kMmaStepsBeforeTail * kMmaK);
 using ScoreRow = float[kChunks][kChunkColumns];
 
-// Largest of the row's scores and `maximum`, in one chain of 3-input maxima per chunk.
+// Largest of the row's scores and `maximum`, in four interleaved chains of 3-input maxima.
 __device__ __forceinline__ float row_maximum(const ScoreRow& s, float maximum) {
-  float chain[kChunks];
+  constexpr int chains = 4;
+  float chain[chains] = {maximum, s[0][2], s[0][4], s[0][6]};
 #pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
-    chain[c] = c == 0 ? ptx::max(maximum, s[c][0], s[c][1]) : fmaxf(s[c][0], s[c][1]);
-#pragma unroll
-    for (int i = 2; i < kChunkColumns; i += 2) chain[c] = ptx::max(chain[c], s[c][i], s[c][i + 1]);
+  for (int i = 0; i < kBlockKeys; i += 2) {
+    float& m = chain[i / 2 % chains];
+    const int column = i % kChunkColumns;
+    m = ptx::max(m, s[i / kChunkColumns][column], s[i / kChunkColumns][column + 1]);
   }
   return fmaxf(ptx::max(chain[0], chain[1], chain[2]), chain[3]);
 }
@@ -67,23 +70,46 @@ struct RowState {
     return maximum == -CUDART_INF_F ? 0.0f : -maximum * scale_log2;
   }
 
+  // Scales the sum and adds the chunks [first, last) of p, in one chain, which hides under exponentials.
+  template <int first, int last>
   __device__ __forceinline__ void add(const ScoreRow& p, float factor) {
-    ptx::f32x2 chain[kChunks];
+    ptx::f32x2 pair = ptx::mov_pack_f32x2(p[first][0], p[first][1]);
 #pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      chain[c] = ptx::mov_pack_f32x2(p[c][0], p[c][1]);
-#pragma unroll
-      for (int i = 2; i < kChunkColumns; i += 2) {
-        chain[c] = ptx::add_rn_f32x2(chain[c], ptx::mov_pack_f32x2(p[c][i], p[c][i + 1]));
-      }
+    for (int i = first * kChunkColumns + 2; i < last * kChunkColumns; i += 2) {
+      const float(&chunk)[kChunkColumns] = p[i / kChunkColumns];
+      const int column = i % kChunkColumns;
+      pair = ptx::add_rn_f32x2(pair, ptx::mov_pack_f32x2(chunk[column], chunk[column + 1]));
     }
-    const ptx::f32x2 pair =
-        ptx::add_rn_f32x2(ptx::add_rn_f32x2(chain[0], chain[1]), ptx::add_rn_f32x2(chain[2], chain[3]));
     float low, high;
     ptx::mov_unpack_f32x2(low, high, pair);
     sum = sum * factor + (low + high);
   }
 };
+
+// The exponent of a score is computed as s * scale_log2 - round(max * scale_log2): the rounding is the same for all
+// scores of the row, so P and sum are off by one common factor, which cancels. Below this limit that factor differs
+// from 1 by less than 2^-11; far above it would leave the range of P.
+inline constexpr float kLargestOffset = 0x1p14f;
+__device__ __forceinline__ bool is_large(float offset) {
+  return fabsf(offset) >= kLargestOffset;
+}
+
+// The rare path of a warp in which a row has a large offset: that row's maximum is subtracted from its scores before
+// they are scaled, which is exact where it matters. The other rows subtract 0, so that none of their bits change.
+__device__ __forceinline__ void subtract_large_maximum(ScoreRow& s, float& offset, float maximum) {
+  const bool large = is_large(offset);
+  const float addend = large ? -maximum : 0.0f;
+  const ptx::f32x2 addend2 = ptx::mov_pack_f32x2(addend, addend);
+  if (large) offset = 0.0f;
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+    for (int i = 0; i < kChunkColumns; i += 2) {
+      const ptx::f32x2 pair = ptx::add_rn_f32x2(ptx::mov_pack_f32x2(s[c][i], s[c][i + 1]), addend2);
+      ptx::mov_unpack_f32x2(s[c][i], s[c][i + 1], pair);
+    }
+  }
+}
 
 // Scores to probabilities, in place.
 __device__ __forceinline__ void exponentials(float (&s)[kChunkColumns], float scale_log2, float offset) {

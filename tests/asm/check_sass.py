@@ -26,13 +26,14 @@ def find_nvdisasm(directories):
 
 
 class Instruction:
-    """A guard ('' for none), an opcode, its operands, and the scoreboards: the one that it occupies until its result is
-    there (7: none), and a mask of those that it waits for before it issues."""
+    """A guard ('' for none), an opcode, its operands, how many cycles its warp stalls after it, and the scoreboards: the one
+    that it occupies until its result is there (7: none), and a mask of those that it waits for before it issues."""
 
     def __init__(self, text, high_word):
         match = re.match(r'(@!?U?P\w+ )?([A-Z][\w.]*)\s*(.*)', text)
         self.guard, self.opcode, self.operands = (match[1] or '').strip(), match[2], match[3]
         control = high_word >> 41
+        self.stall = control & 15
         self.occupies, self.waits_for = control >> 5 & 7, control >> 11 & 63
         self.text = text
 
@@ -166,6 +167,57 @@ def register_counts(code):
     return found
 
 
+def is_exponential(x):
+    return x.opcode.startswith('MUFU.EX2')
+
+
+def softmax_loops(code, labels):
+    """The innermost loops that load scores from tensor memory, compute exponentials and store them there, each as its
+    instructions in order of issue. A branch that goes back to behind the loads, after a wait that had to spin, ends none."""
+    ranges = []
+    for end, x in enumerate(code):
+        label = re.search(r'`\((.+?)\)', x.operands) if x.base() == 'BRA' else None
+        begin = labels.get(label[1], end + 1) if label else end + 1
+        body = code[begin:end + 1]
+        tensor_memory = [y.base() for y in body if y.base() in ('LDTM', 'STTM')]
+        if tensor_memory[:1] == ['LDTM'] and 'STTM' in tensor_memory and any(is_exponential(y) for y in body):
+            ranges.append((begin, end))
+    return [code[begin:end + 1] for begin, end in ranges
+            if not any((b, e) != (begin, end) and begin <= b and e <= end for b, e in ranges)]
+
+
+SOFTMAX_LOOPS = 2  # with and without mask
+# Of the exponentials of a loop (a row's 128, and the factor of the maximum that moved), so many may stand before the first
+# store of P and before the first arrive behind it: P leaves in two parts, the first while the second is computed.
+EXPONENTIALS_BEFORE_STORE, EXPONENTIALS_BEFORE_ARRIVE = 40, 100
+
+
+def hand_over_of_p(loop):
+    """(exponentials of the loop, those before its first store of P, those before the first arrive behind that)"""
+    exponentials = [i for i, x in enumerate(loop) if is_exponential(x)]
+    store = next(i for i, x in enumerate(loop) if x.base() == 'STTM')
+    arrive = next((i for i, x in enumerate(loop) if i > store and x.opcode.startswith('SYNCS.ARRIVE')), len(loop))
+    return len(exponentials), sum(i < store for i in exponentials), sum(i < arrive for i in exponentials)
+
+
+def late_hand_overs(code, labels):
+    """Complaints about softmax loops whose first part of P leaves no earlier than the rest."""
+    loops = softmax_loops(code, labels)
+    complaints = [] if len(loops) == SOFTMAX_LOOPS else ['%d softmax loops, expected %d' % (len(loops), SOFTMAX_LOOPS)]
+    for loop in loops:
+        all_, before_store, before_arrive = hand_over_of_p(loop)
+        for what, number, bound in (('store', before_store, EXPONENTIALS_BEFORE_STORE),
+                                    ('arrive', before_arrive, EXPONENTIALS_BEFORE_ARRIVE)):
+            if number > bound:
+                complaints.append('the first %s of P stands behind exponential %d of %d, at most %d are allowed'
+                                  % (what, number, all_, bound))
+    return complaints
+
+
+def highest_register(code):
+    return max(int(r) for x in code for r in re.findall(r'\bR(\d+)', x.operands))
+
+
 def check_entry(ptx, code, labels):
     complaints = [x.text + ': local memory' for x in code if x.base() in ('LDL', 'STL')]
     for opcode, pattern in COUNTED.items():
@@ -175,7 +227,7 @@ def check_entry(ptx, code, labels):
     wanted = sorted((m[1], int(m[2])) for m in re.finditer(r'setmaxnreg\.(inc|dec)\.sync\.aligned\.u32 (\d+);', ptx))
     if sorted(register_counts(code)) != wanted:
         complaints.append('register counts %s where the PTX has %s' % (sorted(register_counts(code)), wanted))
-    return complaints + undrained_loads(code, labels) + unfenced_stores(code, labels)
+    return complaints + undrained_loads(code, labels) + unfenced_stores(code, labels) + late_hand_overs(code, labels)
 
 
 NEGATIVE = '''.version 9.0
@@ -222,6 +274,13 @@ def read_bodies(ptx_path):
         return {m[1]: m[2] for m in re.finditer(r'^\.visible \.entry (\w+)\((.*?)^\}', file.read(), flags=re.M | re.S)}
 
 
+def record(line):
+    """For tests/record."""
+    if 'FA4_RECORD' in os.environ:
+        with open(os.environ['FA4_RECORD'], 'a') as file:
+            file.write(line + '\n')
+
+
 def main():
     ptx_path, cubin, ptxas = sys.argv[1:4]
     nvdisasm = find_nvdisasm(sys.argv[4:])
@@ -235,7 +294,13 @@ def main():
     for name in sorted(set(bodies) & set(sections)):
         code, labels = sections[name]
         counts = ', '.join('%d %s' % (sum(x.base() == op for x in code), op) for op in COUNTED)
-        print('%s: %d instructions, %s; registers %s' % (name, len(code), counts, register_counts(code)))
+        size = '%s: %d instructions, stall sum %d, highest register R%d' % (
+            name, len(code), sum(x.stall for x in code), highest_register(code))
+        record('machine code: ' + size)
+        print('%s, %s; registers %s' % (size, counts, register_counts(code)))
+        for loop in softmax_loops(code, labels):
+            print('  softmax loop: %d instructions, %d exponentials, P stored from %d and handed over from %d' %
+                  ((len(loop),) + hand_over_of_p(loop)))
         complaints += [name + ': ' + c for c in check_entry(bodies[name], code, labels)]
     for complaint in complaints:
         print(complaint)

@@ -33,6 +33,7 @@ MUTANTS = {
     'a store to local memory': replaced(r'STS\.128 \[', 'STL.128 ['),
     'a load from tensor memory less': replaced(r'LDTM', 'NOP'),
     'a store to tensor memory less': replaced(r'STTM', 'NOP'),
+    'P is handed over as a whole': replaced(r'(STTM[\s\S]*?)SYNCS\.ARRIVE', r'\1NOP'),
     'an MMA less': replaced(r'UTCHMMA', 'NOP'),
     'a commit less': replaced(r'UTCBAR', 'NOP'),
     'a bulk load less': replaced(r'UTMALDG', 'NOP'),

@@ -7,6 +7,7 @@
 
 #include "litmus.h"
 #include "support/catch.h"
+#include "support/record.h"
 #include "tools/sim/check/collector.h"
 #include "tools/sim/core/tensor_map.h"
 
@@ -78,12 +79,16 @@ Outcome watch(const Litmus& test, uint64_t seed, Model model = Model::isa) {
   std::set<std::string> kinds;
   for (const Finding& f : collector.take()) {
     kinds.insert(kind_name(f.kind));
+    if (seed == 0)
+      fa4::support::record("litmus: " + test.name + ": " + kind_name(f.kind) + " on " + f.memory + ": " +
+                           fa4::support::actor(f.first) + "; " + fa4::support::actor(f.second));
     outcome.report += describe(f);
   }
   outcome.axioms = collector.axioms();
   for (const std::string& kind : kinds) outcome.verdict += (outcome.verdict.empty() ? "" : " + ") + kind;
   if (!fault.empty()) outcome.verdict += (outcome.verdict.empty() ? "" : " + ") + fault;
   if (outcome.verdict.empty()) outcome.verdict = "clean";
+  if (seed == 0) fa4::support::record("litmus: " + test.name + ": " + outcome.verdict);
   return outcome;
 }
 

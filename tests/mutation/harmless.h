@@ -23,12 +23,6 @@ inline std::span<const Harmless> harmless() {
   static const Harmless table[] = {
       // ---- waits that another path makes redundant ----
       {Because::another_path, "remove wait",
-       "cta.bar.softmax_corr_empty.wait_warp(stage, message_phase); <- wait_message_slot(); <- for", "",
-       "s_ready of this block was committed after the value MMA of the block before, which waited for "
-       "p_o_rescale, where correction "
-       "arrives after it has read that block's message; so the slot is free. Only the message at the end of "
-       "a task needs the wait"},
-      {Because::another_path, "remove wait",
        "cta.bar.kv_empty.wait(kv.index, kv.phase); <- load_kv(params.v, blocks - 1);", "",
        "the slot held the last K of the task before; q_empty[1], which load_q(1) has just waited for, is "
        "committed after all MMAs that read that K"},
@@ -71,12 +65,10 @@ inline std::span<const Harmless> harmless() {
        "before if (warp == kMmaWarp) ptx::tcgen05_dealloc",
        "what follows is dealloc, no asynchronous operation either: the barrier orders it"},
       {Because::nothing_to_order, "remove fence::before_thread_sync",
-       "ptx::tcgen05_fence_before_thread_sync(); <- for (; block >= unmasked",
-       "before cta.bar.softmax_corr_full.arrive(stage);",
+       "ptx::tcgen05_fence_before_thread_sync(); <- for (; block >= unmasked", "",
        "as the next one; and the masked blocks, one or two of a task, leave no pair to it"},
       {Because::another_path, "remove fence::before_thread_sync",
-       "ptx::tcgen05_fence_before_thread_sync(); <- for (; block >= 0",
-       "before cta.bar.softmax_corr_full.arrive(stage);",
+       "ptx::tcgen05_fence_before_thread_sync(); <- for (; block >= 0", "",
        "correction needs of this thread only that it has seen s_ready, and a commit stands for the "
        "completion of its MMAs wherever it is "
        "passed on to; the thread's own loads of S are handed over by the fence before p_o_rescale"},
@@ -87,10 +79,6 @@ inline std::span<const Harmless> harmless() {
       // ---- joins of a warp that nothing .aligned follows before the next one ----
       {Because::nothing_to_order, "remove bar.warp.sync", "ptx::bar_warp_sync();", "",
        "bar.sync follows, which gathers the warp"},
-      {Because::nothing_to_order, "remove bar.warp.sync",
-       "cta.bar.softmax_corr_empty.wait_warp(stage, message_phase); <- wait_message_slot();", nullptr,
-       "each lane has waited for itself and accesses its own words; s_ready of the next task joins them "
-       "before anything .aligned"},
       {Because::nothing_to_order, "remove bar.warp.sync",
        "cta.bar.softmax_corr_full.wait_warp(stage, message_phase);", "before const float factor",
        "each lane has waited for itself and reads its own word; vote.sync gathers them before anything "

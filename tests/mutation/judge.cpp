@@ -9,6 +9,7 @@
 #include "asm/attention/tile.h"
 #include "runtime/plan.h"
 #include "support/placement.h"
+#include "support/record.h"
 #include "tools/sim/check/collector.h"
 #include "tools/sim/core/tensor_map.h"
 #include "tools/sim/ptx/module.h"
@@ -79,8 +80,8 @@ const char* name_of(Verdict::By by) {
 }
 
 Judge::Judge(uint32_t seeds) : seeds_(seeds) {
-  const auto add = [&](const Problem& problem, uint32_t ctas, bool lpt, uint64_t input_seed) {
-    Config c{problem, ctas, lpt, support::make_inputs(problem, input_seed), {}, {}};
+  const auto add = [&](const Problem& problem, uint32_t ctas, bool lpt, support::Inputs inputs) {
+    Config c{problem, ctas, lpt, std::move(inputs), {}, {}};
     c.expected = support::reference_double(problem, c.inputs);
     c.tolerance =
         support::tolerance_of(problem, c.expected, support::reference_same_precision(problem, c.inputs));
@@ -88,12 +89,20 @@ Judge::Judge(uint32_t seeds) : seeds_(seeds) {
   };
   // One CTA: eight tasks, the first three without a visible key, then tails at the diagonal and up to three
   // blocks; the scale makes maxima move by more than 8 in log2 again and again.
-  add({Dtype::fp16, true, 1, 460, 260, 4, 1, 0.5}, 1, false, 11);
+  const Problem mixed{Dtype::fp16, true, 1, 460, 260, 4, 1, 0.5};
+  add(mixed, 1, false, support::make_inputs(mixed, 11));
   // Two CTAs, longest tasks first, several batches, tiles of stage 1 that straddle two blocks; the default
   // scale: maxima that move by less are kept.
-  add({Dtype::fp16, true, 2, 300, 448, 2, 1, 0}, 2, true, 12);
+  const Problem lpt{Dtype::fp16, true, 2, 300, 448, 2, 1, 0};
+  add(lpt, 2, true, support::make_inputs(lpt, 12));
   // Three CTAs with two tasks each, no mask but for the tail, five blocks: every ring goes round.
-  add({Dtype::fp16, false, 3, 257, 577, 1, 1, 0.3}, 3, false, 13);
+  const Problem full{Dtype::fp16, false, 3, 257, 577, 1, 1, 0.3};
+  add(full, 3, false, support::make_inputs(full, 13));
+  // One row in five has scores so large that its maximum is subtracted before they are scaled; in the last block.
+  const Problem large{Dtype::fp16, false, 1, 140, 300, 1, 1, 10};
+  add(large, 1, false,
+      support::make_exact_inputs(
+          large, 14, [](int64_t i) { return i % 5 ? 1.0f : 4096.0f; }, [](int64_t) { return 64.0f; }));
 }
 
 Judge::Output Judge::run(sim::test::Kernel& kernel, const Config& config) {
@@ -188,8 +197,9 @@ Verdict Judge::judge(const std::string& ptx) const {
       const std::vector<sim::Finding> findings = collector.take();
       if (!findings.empty()) {
         const sim::Finding& f = findings.front();
+        std::string actors = support::actor(f.first) + "; " + support::actor(f.second);
         return {f.warning ? By::warning : By::error,
-                sim::kind_name(f.kind) + " on " + f.memory + "; then " + f.second, where};
+                sim::kind_name(f.kind) + " on " + f.memory + "; then " + f.second, where, std::move(actors)};
       }
       if (!fault.empty()) return {By::fault, fault, where};
       if (const std::string wrong = wrong_numbers(c, output); !wrong.empty())

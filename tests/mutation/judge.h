@@ -26,6 +26,7 @@ struct Verdict {
   By by = By::nobody;
   std::string sentence;  // the report's head, on one line
   std::string run;       // configuration and timing in which it was seen
+  std::string actors = {};  // of the accesses of a finding; "" for anything else
   bool killed() const { return by != By::nobody; }
 };
 const char* name_of(Verdict::By by);

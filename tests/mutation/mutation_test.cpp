@@ -13,8 +13,10 @@
 #include "judge.h"
 #include "ptx_mutants.h"
 #include "support/catch.h"
+#include "support/record.h"
 
 using namespace fa4::mutation;
+namespace support = fa4::support;
 
 namespace {
 
@@ -124,6 +126,8 @@ void expect_kills(const std::vector<Task>& tasks) {
     if (!v.killed())
       std::printf("  survives: %s: %s\n    %s\n", tasks[i].kind.c_str(), tasks[i].where.c_str(),
                   reason ? reason->why : "NOT ARGUED");
+    support::record("mutant: " + tasks[i].kind + ": " + (tasks[i].kind == "source" ? tasks[i].where : "") + ": " +
+                    name_of(v.by) + ": " + v.sentence.substr(0, v.sentence.find(';')) + ": " + v.actors);
     INFO(tasks[i].kind << ": " << tasks[i].where << "\n" << v.sentence << "\n" << v.run);
     if (v.killed()) {
       CHECK(reason == nullptr);  // noticed, so the table is out of date

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "inputs.h"
+#include "record.h"
+
 namespace fa4::support {
 namespace {
 
@@ -178,6 +181,8 @@ RunResult AttentionDevice::run(const Problem& problem, const Inputs& inputs, con
     gpu_.reset();
     throw AttentionError(FA4_ERROR_DRIVER, message);
   }
+  record("attention: " + describe(problem) + ", inputs " + digest(inputs.q) + digest(inputs.k) + digest(inputs.v) +
+         ": O " + digest(result.o) + ", LSE " + digest(result.lse));
   return result;
 }
 

@@ -2,6 +2,8 @@
 // Seeded inputs; the formula stands in inputs.h.
 #include "inputs.h"
 
+#include <algorithm>
+#include <cmath>
 #include <sstream>
 
 namespace fa4::support {
@@ -35,6 +37,24 @@ Inputs make_inputs(const Problem& problem, uint64_t seed) {
   return {make_tensor(problem.dtype, seed, TensorId::q, problem.q_elements()),
           make_tensor(problem.dtype, seed, TensorId::k, problem.kv_elements()),
           make_tensor(problem.dtype, seed, TensorId::v, problem.kv_elements())};
+}
+
+Inputs make_exact_inputs(const Problem& problem, uint64_t seed, const std::function<float(int64_t)>& query,
+                         const std::function<float(int64_t)>& key) {
+  Inputs inputs = make_inputs(problem, seed);
+  const auto fill = [&](std::vector<uint16_t>& values, int64_t heads, int64_t seq,
+                        const std::function<float(int64_t)>& first_column) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const int64_t row = int64_t(i) / kHeadDim;
+      const float value = int64_t(i) % kHeadDim == 0
+                              ? first_column(row / heads % seq)
+                              : std::clamp(std::round(to_float(problem.dtype, values[i])), -2.0f, 2.0f);
+      values[i] = from_float(problem.dtype, value);
+    }
+  };
+  fill(inputs.q, problem.q_heads, problem.seq_q, query);
+  fill(inputs.k, problem.kv_heads, problem.seq_kv, key);
+  return inputs;
 }
 
 std::string describe(const Problem& problem) {

@@ -11,6 +11,8 @@
 // bell-shaped, lie in (-4, 4) with standard deviation 1.15, and every one is exact in its format.
 #pragma once
 
+#include <functional>
+
 #include "problem.h"
 
 namespace fa4::support {
@@ -20,5 +22,11 @@ enum class TensorId : uint64_t { q = 0, k = 1, v = 2 };
 uint16_t input_value(Dtype dtype, uint64_t seed, TensorId tensor, uint64_t index);
 std::vector<uint16_t> make_tensor(Dtype dtype, uint64_t seed, TensorId tensor, int64_t elements);
 Inputs make_inputs(const Problem& problem, uint64_t seed);
+
+// Inputs whose scores are exact float32 of any size: integers from -2 to 2 in all columns of Q and K but the first,
+// where every head has query(position) and key(position), which shift the scores by their product. Exact as long as
+// that product is a multiple of 1 below 2^23.
+Inputs make_exact_inputs(const Problem& problem, uint64_t seed, const std::function<float(int64_t)>& query,
+                         const std::function<float(int64_t)>& key);
 
 }  // namespace fa4::support

@@ -94,6 +94,12 @@ struct AlignedBuffer {
   T* data;
 };
 
+// An LSE is a float32: beyond its range, the infinity to which it rounds.
+double rounded_lse(double lse) {
+  const float rounded = float(lse);
+  return std::isinf(rounded) ? double(rounded) : lse;
+}
+
 // The four rows at q0 .. q0 + 3 (positions of one query head; repeats of the last where fewer are left).
 template <typename T>
 void attend_rows(const Problem& problem, const Inputs& inputs, int64_t b, int64_t head, int64_t first,
@@ -115,19 +121,21 @@ void attend_rows(const Problem& problem, const Inputs& inputs, int64_t b, int64_
     scores_float(q, k, scores, padded, pitch);
   }
 
+  // The maximum is subtracted before scaling, so that finite scores of any size come out right.
   T sums[kRows], maxima[kRows];
-  const T scale = T(problem.effective_scale());
+  const T scale = T(std::fabs(problem.effective_scale()));
+  const bool negative = problem.effective_scale() < 0;
   for (int r = 0; r < kRows; ++r) {
     T* row = scores + r * pitch;
     const int64_t visible = problem.visible_keys(first + std::min(r, rows - 1));
     T maximum = -std::numeric_limits<T>::infinity();
     for (int64_t j = 0; j < visible; ++j) {
-      row[j] *= scale;
+      if (negative) row[j] = -row[j];
       maximum = std::max(maximum, row[j]);
     }
     T sum = 0;
     for (int64_t j = 0; j < visible; ++j) {
-      const T p = std::exp(row[j] - maximum);
+      const T p = std::exp((row[j] - maximum) * scale);
       sum += p;
       row[j] = same_precision ? T(to_float(problem.dtype, from_float(problem.dtype, float(p)))) : p;
     }
@@ -150,7 +158,7 @@ void attend_rows(const Problem& problem, const Inputs& inputs, int64_t b, int64_
                             : double(normalised);
     }
     result.lse[size_t((b * problem.q_heads + head) * problem.seq_q + position)] =
-        sums[r] == 0 ? -std::numeric_limits<double>::infinity() : double(maxima[r] + std::log(sums[r]));
+        sums[r] == 0 ? -std::numeric_limits<double>::infinity() : rounded_lse(double(maxima[r] * scale + std::log(sums[r])));
   }
 }
 

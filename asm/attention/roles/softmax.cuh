@@ -22,7 +22,8 @@ __device__ __forceinline__ void softmax_role(const Cta& cta, int stage) {
   uint32_t s_phase = 0;
   uint32_t message_phase = 1;  // producer of softmax_corr
 
-  // Waits until correction has read the message before.
+  // Waits until correction has read the last message. Once a block, behind the block's own message: the next
+  // one, of the block after or of the task's end, finds the slot free.
   const auto wait_message_slot = [&] {
     cta.bar.softmax_corr_empty.wait_warp(stage, message_phase);
     message_phase ^= 1;
@@ -44,28 +45,36 @@ __device__ __forceinline__ void softmax_role(const Cta& cta, int stage) {
 
     const float factor = state.update_maximum(row_maximum(s, state.maximum), scale_log2);
     if (later) {
-      wait_message_slot();
       cta.map.scale_or_sum[stage][row] = factor;
       ptx::tcgen05_fence_before_thread_sync();
       cta.bar.softmax_corr_full.arrive(stage);
     }
 
-    const float offset = state.exponent_offset(scale_log2);
+    // The vote also joins the rows, which may have parted above: what follows is .aligned.
+    float offset = state.exponent_offset(scale_log2);
+    if (ptx::vote_sync_any(is_large(offset))) [[unlikely]] subtract_large_maximum(s, offset, state.maximum);
+
+    // P leaves in two parts: the value MMA starts on the first while the second is computed.
+    const auto store_chunks = [&](int first, int last) {
 #pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      exponentials(s[c], scale_log2, offset);
-      uint32_t packed[kChunkColumns / 2];
-      pack_chunk<Element>(packed, s[c]);
-      ptx::tcgen05_st_32x32b(p_tmem + c * (kChunkColumns / 2), packed);
-      // The value MMA starts on the first three quarters of P while the last one is computed.
-      if (c >= kChunks - 2) {
-        ptx::tcgen05_wait_st();
-        ptx::tcgen05_fence_before_thread_sync();
-        if (c == kChunks - 2) cta.bar.p_o_rescale.arrive(stage);
-        if (c == kChunks - 1) cta.bar.p_tail.arrive(stage);
+      for (int c = first; c < last; ++c) {
+        exponentials(s[c], scale_log2, offset);
+        uint32_t packed[kChunkColumns / 2];
+        pack_chunk<Element>(packed, s[c]);
+        ptx::tcgen05_st_32x32b(p_tmem + c * (kChunkColumns / 2), packed);
       }
-    }
-    state.add(s, factor);
+      ptx::tcgen05_wait_st();
+      ptx::tcgen05_fence_before_thread_sync();
+    };
+    store_chunks(0, kChunksBeforeTail);
+    cta.bar.p_o_rescale.arrive(stage);
+    // This wait is a loop and ends a basic block, the unit in which ptxas orders instructions: elsewhere, the
+    // exponentials of the tail would mix with the first part of P, which then leaves as late as the tail.
+    wait_message_slot();
+    state.add<0, kChunksBeforeTail>(s, factor);
+    store_chunks(kChunksBeforeTail, kChunks);
+    cta.bar.p_tail.arrive(stage);
+    state.add<kChunksBeforeTail, kChunks>(s, 1.0f);
   };
 
   for (TaskWalk walk(params); walk.next();) {
@@ -81,7 +90,6 @@ __device__ __forceinline__ void softmax_role(const Cta& cta, int stage) {
     for (; block >= unmasked; --block) step(std::true_type{}, state, block, visible, block < blocks - 1);
     for (; block >= 0; --block) step(std::false_type{}, state, block, visible, block < blocks - 1);
 
-    wait_message_slot();
     cta.map.scale_or_sum[stage][row] = state.sum;
     cta.map.row_max[stage][row] = state.maximum;
     cta.bar.softmax_corr_full.arrive(stage);
