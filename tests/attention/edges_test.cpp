@@ -48,8 +48,8 @@ TEST_CASE("queries that see no key give zero and minus infinity", "[edges]") {
           if (c.problem.visible_keys(i) > 0) continue;
           for (int64_t h = 0; h < 4; ++h) {
             wrong += result.lse[size_t((b * 4 + h) * seq_q + i)] != -std::numeric_limits<float>::infinity();
-            for (int64_t d = 0; d < support::kHeadDim; ++d)
-              wrong += result.o[size_t(((b * seq_q + i) * 4 + h) * support::kHeadDim + d)] != 0;
+            for (int64_t d = 0; d < c.problem.head_dim; ++d)
+              wrong += result.o[size_t(((b * seq_q + i) * 4 + h) * c.problem.head_dim + d)] != 0;
           }
         }
       CHECK(wrong == 0);

@@ -34,9 +34,9 @@ TEST_CASE("one large row in each place of a warp, and not a bit of the others ch
         support::RunResult result;
         CHECK(test::verify(c, inputs, &result) == "");
         const auto unchanged = [&](int64_t i) {
-          return i == large || (std::equal(&result.o[size_t(i * support::kHeadDim)],
-                                           &result.o[size_t(i * support::kHeadDim)] + support::kHeadDim,
-                                           &ordinary.o[size_t(i * support::kHeadDim)]) &&
+          return i == large || (std::equal(&result.o[size_t(i * problem.head_dim)],
+                                           &result.o[size_t(i * problem.head_dim)] + problem.head_dim,
+                                           &ordinary.o[size_t(i * problem.head_dim)]) &&
                                 result.lse[size_t(i)] == ordinary.lse[size_t(i)]);
         };
         int64_t changed = 0;
@@ -87,10 +87,10 @@ TEST_CASE("the largest finite scores: one key wins, and LSE is the double rounde
     std::fill(inputs.q.begin(), inputs.q.end(), uint16_t(0));
     std::fill(inputs.k.begin(), inputs.k.end(), uint16_t(0));
     for (int64_t i = 0; i < problem.seq_q; ++i)
-      inputs.q[size_t(i * support::kHeadDim)] =
+      inputs.q[size_t(i * problem.head_dim)] =
           support::float_to_bf16((i & 1 ? -1.0f : 1.0f) * std::ldexp(1.0f, int(i % 64)));
     for (int64_t j = 0; j < problem.seq_kv; ++j)
-      inputs.k[size_t(j * support::kHeadDim)] = support::float_to_bf16(float(j % 7 - 3) * 0x1p60f);
+      inputs.k[size_t(j * problem.head_dim)] = support::float_to_bf16(float(j % 7 - 3) * 0x1p60f);
     test::Case c{problem, {}, 9};
     support::RunResult result;
     CHECK(test::verify(c, inputs, &result) == "");

@@ -4,7 +4,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fa4/kernel/params.h>
-#include <fa4/kernel/tile.h>
+#include <fa4/kernel/blackwell/kernels.h>
 
 #include <algorithm>
 #include <cmath>

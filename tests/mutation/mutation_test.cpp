@@ -22,14 +22,19 @@ namespace {
 
 constexpr uint32_t kSeeds = 8;
 
+// The kernels of one head dimension, and their judge. A process looks at one.
+int head_dim() {
+  const char* dim = std::getenv("FA4_MUTATION_HEAD_DIM");
+  return dim ? std::atoi(dim) : 128;
+}
 const KernelText& kernel() {
-  static const KernelText text(fa4::sim::test::read_text(MUTATION_KERNEL_PTX), entries(),
+  static const KernelText text(fa4::sim::test::read_text(MUTATION_KERNEL_PTX), kernels(head_dim()),
                                MUTATION_SOURCE_ROOT);
   return text;
 }
 const Judge& judge() {
   const char* seeds = std::getenv("FA4_MUTATION_SEEDS");
-  static const Judge judge(seeds ? uint32_t(std::atoi(seeds)) : kSeeds);
+  static const Judge judge(head_dim(), seeds ? uint32_t(std::atoi(seeds)) : kSeeds);
   return judge;
 }
 
@@ -180,7 +185,7 @@ TEST_CASE("mutants of the source", "[source]") {
         {"source",
          name,
          [path] {
-           return KernelText(fa4::sim::test::read_text(path), entries(), MUTATION_SOURCE_ROOT).text();
+           return KernelText(fa4::sim::test::read_text(path), kernels(head_dim()), MUTATION_SOURCE_ROOT).text();
          },
          {}});
   }

@@ -14,7 +14,8 @@ namespace {
 using namespace fa4::cli;
 
 // Options that give a shape, and options that give files: one kind or the other.
-constexpr const char* kShapeOptions[] = {"--batch", "--seq-q", "--seq-kv", "--heads", "--kv-heads", "--seed"};
+constexpr const char* kShapeOptions[] = {"--batch", "--seq-q", "--seq-kv", "--heads", "--kv-heads", "--head-dim",
+                                         "--seed"};
 constexpr const char* kFileOptions[] = {"--q", "--k", "--v"};
 
 void add_shape(CLI::App* run, RunRequest& r) {
@@ -26,6 +27,7 @@ void add_shape(CLI::App* run, RunRequest& r) {
       ->capture_default_str()
       ->group(shape);
   run->add_option("--kv-heads", r.kv_heads, "K/V heads")->capture_default_str()->group(shape);
+  run->add_option("--head-dim", r.head_dim, "Head dimension")->capture_default_str()->group(shape);
   run->add_option("--seed", r.seed, "Seed of the inputs")->capture_default_str()->group(shape);
 }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one list of what is in the image: from it come the entries of the kernels, the choice of the plan, what `fa4 info`
+// shows and what the tests go through. A specialisation exists where it measures a gain; everything else is a run-time
+// value of AttentionParams. Plain C++.
+#pragma once
+
+#include "config.h"
+
+// ROW(entry, element type, mask, head dimension of Q and K, of V and O)
+// clang-format off
+#define FA4_SPECIALISATIONS(ROW)                     \
+  ROW(fa4_forward_f16_full,    f16,  full,   128, 128) \
+  ROW(fa4_forward_f16_causal,  f16,  causal, 128, 128) \
+  ROW(fa4_forward_bf16_full,   bf16, full,   128, 128) \
+  ROW(fa4_forward_bf16_causal, bf16, causal, 128, 128)
+// clang-format on
