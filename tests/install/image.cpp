@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   CALL(cuDevicePrimaryCtxRetain, &context, device);
   CALL(cuCtxSetCurrent, context);
   CALL(cuModuleLoad, &module, argv[2]);
-  CALL(cuModuleGetFunction, &kernel, module, "fa4_forward_f16_causal");
+  CALL(cuModuleGetFunction, &kernel, module, "fa4_forward_f16_d128_causal");
   CALL(cuFuncSetAttribute, kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, fa4::kDynamicSharedBytes);
 
   fill_inputs();

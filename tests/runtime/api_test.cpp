@@ -198,9 +198,9 @@ TEST_CASE("creation is refused with a reason", "[runtime]") {
     expect_refusal(params, FA4_ERROR_DRIVER, {"error 999, a code unknown to the driver: no text"});
   }
   SECTION("a kernel that the image lacks") {
-    fake.driver->missing_kernel = "fa4_forward_bf16_causal";
+    fake.driver->missing_kernel = "fa4_forward_bf16_d128_causal";
     expect_refusal(params, FA4_ERROR_DRIVER,
-                   {"cuModuleGetFunction of fa4_forward_bf16_causal failed with error 500"});
+                   {"cuModuleGetFunction of fa4_forward_bf16_d128_causal failed with error 500"});
     CHECK(fake.driver->unloads == 1);
   }
   SECTION("params of another version") {

@@ -155,7 +155,7 @@ TEST_CASE("the seed's configuration", "[runtime]") {
   Problem problem =
       fa4::test::dense_problem({.batch = 1, .seq_q = 1024, .seq_kv = 1024, .q_heads = 32, .kv_heads = 8});
   Plan plan = plan_of(problem);
-  CHECK(std::string(plan.kernel->entry) == "fa4_forward_f16_full");
+  CHECK(std::string(plan.kernel->entry) == "fa4_forward_f16_d128_full");
   CHECK(plan.grid == 128);
   CHECK(plan.params.packed_heads_log2 == 2);
   CHECK(plan.params.head_groups == 8);
@@ -180,7 +180,7 @@ TEST_CASE("the seed's configuration", "[runtime]") {
   problem.dtype = FA4_BF16;
   problem.set_causal().set_max_ctas(8).set_softmax_scale(-0.5);
   plan = plan_of(problem);
-  CHECK(std::string(plan.kernel->entry) == "fa4_forward_bf16_causal");
+  CHECK(std::string(plan.kernel->entry) == "fa4_forward_bf16_d128_causal");
   CHECK(plan.grid == 8);
   CHECK(plan.params.scheduler == fa4::SchedulerKind::lpt);
   CHECK(plan.params.scale == 0.5f);
