@@ -18,7 +18,7 @@ using support::Problem;
 constexpr int kWarpsPerRole = kWarpgroupThreads / 32;
 
 // Every promise is held by the kernels of every head dimension.
-#define PROMISE(name) TEMPLATE_TEST_CASE_SIG(name, "[promises]", ((int dim), dim), 128)
+#define PROMISE(name) TEMPLATE_TEST_CASE_SIG(name, "[promises]", ((int dim), dim), 64, 128)
 
 template <int dim>
 inline constexpr Config kConfig = blackwell_config(ElementType::f16, MaskKind::full, dim, dim);

@@ -209,12 +209,12 @@ class Run(unittest.TestCase):
         self.refused(*files.write("<u2"), "--dtype", "fp16", says=["uint16", "bfloat16"])
         self.refused(*files.write("<f2"), "--dtype", "bf16", says=["float16"])
 
-    def test_head_dimension_64_is_refused(self):
+    def test_a_head_dimension_without_kernel_is_refused(self):
         arguments = []
         for name in "qkv":
-            (self.folder / f"{name}.npy").write_bytes(pack_npy("<f2", (1, 2, 1, 64), bytes(256)))
+            (self.folder / f"{name}.npy").write_bytes(pack_npy("<f2", (1, 2, 1, 80), bytes(320)))
             arguments += [f"--{name}", self.folder / f"{name}.npy"]
-        self.refused(*arguments, says=["head_dim", "64", "128"])
+        self.refused(*arguments, says=["head_dim is 80", "64 and 128"])
 
     def test_an_output_that_cannot_be_written_is_refused_first(self):
         text = run("--out", self.folder / "absent" / "o.npy", expect=2)

@@ -131,7 +131,7 @@ void expect_kills(const std::vector<Task>& tasks) {
     if (!v.killed())
       std::printf("  survives: %s: %s\n    %s\n", tasks[i].kind.c_str(), tasks[i].where.c_str(),
                   reason ? reason->why : "NOT ARGUED");
-    support::record("mutant: " + tasks[i].kind + ": " + (tasks[i].kind == "source" ? tasks[i].where : "") + ": " +
+    support::record("mutant D=" + std::to_string(head_dim()) + ": " + tasks[i].kind + ": " + (tasks[i].kind == "source" ? tasks[i].where : "") + ": " +
                     name_of(v.by) + ": " + v.sentence.substr(0, v.sentence.find(';')) + ": " + v.actors);
     INFO(tasks[i].kind << ": " << tasks[i].where << "\n" << v.sentence << "\n" << v.run);
     if (v.killed()) {

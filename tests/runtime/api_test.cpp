@@ -253,7 +253,7 @@ TEST_CASE("an empty problem succeeds and launches nothing", "[runtime]") {
   problem.seq_q = 0;
   context.forward(problem);
   CHECK(fake.driver->calls == 0);
-  problem.head_dim = 64;
+  problem.head_dim = 80;
   CHECK(fa4_forward(context.get(), &problem) == FA4_ERROR_UNSUPPORTED);
 }
 

@@ -21,10 +21,13 @@ inline constexpr int kMmaK = 16;                    // of kind::f16
 // Correction rescales O, and the epilogue reads it, in chunks of this many columns.
 inline constexpr int kRescaleTile = 16;
 
-// The choices for a head dimension. 128: the seed's. 192 with 128: O over Q, a ring of unlike tiles. 256: TMEM holds one
+// The choices for a head dimension. 128: the seed's. 64: tiles are half as large, so the ring is five slots deep, two blocks
+// and a half, in less memory than the seed's three; 128 columns of TMEM stay free, since a P beside its S would gain
+// nothing: one thread issues the value MMA that reads P before the score MMA that overwrites it. 192 with 128: O over Q, a ring of unlike tiles. 256: TMEM holds one
 // O of 256 columns beside the two S, so there is one Q stage.
 constexpr Config blackwell_config(ElementType element, MaskKind mask, int qk_dim, int v_dim) {
   Config config{element, mask, qk_dim, v_dim, 2, 128, 3, OPlace::own};
+  if (qk_dim <= 64) config.kv_slots = 5;
   if (qk_dim > 128) config.o_place = OPlace::over_q;
   if (v_dim > 128) config.q_stages = 1;
   if (v_dim > 128) config.kv_slots = 2;
