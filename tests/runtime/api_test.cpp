@@ -117,7 +117,7 @@ TEST_CASE("creation loads the image once and grants each kernel its shared memor
   {
     fa4::Context context(FA4_FAKE_DRIVER);
     CHECK(fake.driver->loads == 1);
-    CHECK(fake.driver->kernel_count == 4);
+    CHECK(fake.driver->kernel_count == fa4::kKernelCount);
     for (uint32_t i = 0; i < fa4::kKernelCount; ++i)
       CHECK(fake.driver->shared_bytes[i] == fa4::kKernels[i].shared_bytes);
     CHECK(fake.driver->unloads == 0);
