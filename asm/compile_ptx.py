@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles a .cu file to PTX and writes source names relative to the tree, so that the PTX (and every image made from
-it) is the same wherever it is built and names its lines as asm/attention/mask.cuh:12.
+it) is the same wherever it is built and names its lines as asm/attention/row.cuh:12.
 
     compile_ptx.py NVCC ROOT SOURCE OUTPUT DEPFILE [NVCC OPTION...]
 """

@@ -2,7 +2,6 @@
 // Creation, and the call path.
 #include "context.h"
 
-#include "../asm/attention/tile.h"
 #include "plan.h"
 
 namespace fa4 {
@@ -77,8 +76,8 @@ fa4_status Context::forward(const fa4_forward_params& problem, Message& message)
 
   void* arguments[] = {&params};
   return driver_.check(
-      driver_.cuLaunchKernel(library_.kernel(plan.kernel), plan.grid, 1, 1, kThreads, 1, 1,
-                             kDynamicSharedBytes, static_cast<CUstream>(problem.stream), arguments, nullptr),
+      driver_.cuLaunchKernel(library_.function(*plan.kernel), plan.grid, 1, 1, plan.kernel->threads, 1, 1,
+                             plan.kernel->shared_bytes, static_cast<CUstream>(problem.stream), arguments, nullptr),
       "cuLaunchKernel", message);
 }
 

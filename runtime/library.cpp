@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "../asm/attention/tile.h"
 #include "image.h"
 
 namespace fa4 {
@@ -49,14 +48,14 @@ fa4_status Library::load(const Driver& driver, const void* image, CUdevice devic
   fa4_status status = driver.check(driver.cuModuleLoadData(&module_, image), "cuModuleLoadData", message);
   if (status != FA4_OK) return status;
   for (uint32_t i = 0; i < kKernelCount; ++i) {
-    const std::string get = std::string("cuModuleGetFunction of ") + kKernelNames[i];
-    const std::string set = std::string("cuFuncSetAttribute of ") + kKernelNames[i];
-    status = driver.check(driver.cuModuleGetFunction(&kernels_[i], module_, kKernelNames[i]), get.c_str(),
+    const std::string get = std::string("cuModuleGetFunction of ") + kKernels[i].entry;
+    const std::string set = std::string("cuFuncSetAttribute of ") + kKernels[i].entry;
+    status = driver.check(driver.cuModuleGetFunction(&functions_[i], module_, kKernels[i].entry), get.c_str(),
                           message);
     if (status != FA4_OK) return status;
     status =
-        driver.check(driver.cuFuncSetAttribute(kernels_[i], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                               kDynamicSharedBytes),
+        driver.check(driver.cuFuncSetAttribute(functions_[i], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                               static_cast<int>(kKernels[i].shared_bytes)),
                      set.c_str(), message);
     if (status != FA4_OK) return status;
   }

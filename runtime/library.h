@@ -25,12 +25,13 @@ class Library {
   // object. Once per object.
   fa4_status load(const Driver& driver, const void* image, CUdevice device, Message& message);
 
-  CUfunction kernel(uint32_t index) const { return kernels_[index]; }
+  // Of one of kKernels.
+  CUfunction function(const Kernel& kernel) const { return functions_[&kernel - kKernels]; }
 
  private:
   const Driver* driver_ = nullptr;
   CUmodule module_ = nullptr;
-  CUfunction kernels_[kKernelCount] = {};
+  CUfunction functions_[kKernelCount] = {};
 };
 
 }  // namespace fa4

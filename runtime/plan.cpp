@@ -19,26 +19,28 @@ uint64_t stride_bytes(int64_t extent, int64_t stride_elements) {
   return extent > 1 ? static_cast<uint64_t>(stride_elements * kElementBytes) : kAnyStrideBytes;
 }
 
+// Boxes of `box_rows` rows, of which `packed_heads` heads take turns.
 TensorMapDescription describe(const fa4_forward_params& problem, const fa4_tensor& tensor, int64_t seq,
-                              int64_t heads, int64_t packed_heads) {
+                              int64_t heads, int64_t packed_heads, int box_rows, int pieces) {
   // A map has no empty dimension. Without keys it describes one row at null, which the kernel never loads.
   const bool empty = seq == 0;
   const int64_t rows = empty ? 1 : seq;
   return {
       .type = problem.dtype == FA4_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
       .address = empty ? 0 : tensor.data,
-      .extents = {kHalfColumns, static_cast<uint64_t>(heads), static_cast<uint64_t>(rows), 2,
-                  static_cast<uint64_t>(problem.batch)},
+      .extents = {kPieceColumns, static_cast<uint64_t>(heads), static_cast<uint64_t>(rows),
+                  static_cast<uint64_t>(pieces), static_cast<uint64_t>(problem.batch)},
       .strides = {stride_bytes(heads, tensor.head_stride), stride_bytes(rows, tensor.seq_stride), kRowBytes,
                   stride_bytes(problem.batch, tensor.batch_stride)},
-      .box = {kHalfColumns, static_cast<uint32_t>(packed_heads),
-              static_cast<uint32_t>(kTileRows / packed_heads), 2, 1}};
+      .box = {kPieceColumns, static_cast<uint32_t>(packed_heads), static_cast<uint32_t>(box_rows / packed_heads),
+              static_cast<uint32_t>(pieces), 1}};
 }
 
 // How many head groups work at a time under LPT, so that their keys and values stay in the L2 cache: a power
 // of two of KV heads, times the groups that share one.
-int64_t section_groups(const fa4_forward_params& problem, int64_t groups_per_kv_head, int64_t all_groups) {
-  const int64_t kv_head_bytes = problem.seq_kv * kHeadDim * kElementBytes * 2;  // K and V
+int64_t section_groups(const fa4_forward_params& problem, const Config& config, int64_t groups_per_kv_head,
+                       int64_t all_groups) {
+  const int64_t kv_head_bytes = problem.seq_kv * (config.qk_dim + config.v_dim) * kElementBytes;
   if (kv_head_bytes == 0) return all_groups;
   const auto fitting = static_cast<uint64_t>(std::max<int64_t>(kL2Bytes / kv_head_bytes, 1));
   return std::min(static_cast<int64_t>(std::bit_floor(fitting)) * groups_per_kv_head, all_groups);
@@ -57,19 +59,22 @@ fa4_status plan_forward(const fa4_forward_params& problem, uint32_t sm_count, Pl
   plan.grid = 0;
   if (is_empty(problem)) return FA4_OK;
 
-  const Packing packing = pack_heads(problem);
+  const Kernel& kernel = *kernel_for(problem);
+  const Config& config = kernel.config;
+  const Packing packing = pack_heads(problem, config);
   const int64_t groups_per_kv_head = problem.q_heads / problem.kv_heads / packing.packed_heads;
   const int64_t all_groups = problem.batch * packing.head_groups;
   const int64_t tasks = all_groups * packing.m_blocks;
   const int64_t ctas = problem.max_ctas != 0 ? std::min<int64_t>(problem.max_ctas, sm_count) : sm_count;
   const double scale = softmax_scale(problem);
 
-  plan.kernel = kernel_index(problem.dtype == FA4_BF16, problem.causal != 0);
+  plan.kernel = &kernel;
   plan.grid = static_cast<uint32_t>(std::min(tasks, ctas));
-  plan.q = describe(problem, problem.q, problem.seq_q, problem.q_heads, packing.packed_heads);
-  plan.k = describe(problem, problem.k, problem.seq_kv, problem.kv_heads, 1);
-  plan.v = describe(problem, problem.v, problem.seq_kv, problem.kv_heads, 1);
-  plan.o = describe(problem, problem.o, problem.seq_q, problem.q_heads, packing.packed_heads);
+  const int64_t packed = packing.packed_heads;
+  plan.q = describe(problem, problem.q, problem.seq_q, problem.q_heads, packed, kTileRows, config.qk_pieces());
+  plan.k = describe(problem, problem.k, problem.seq_kv, problem.kv_heads, 1, config.block_keys, config.qk_pieces());
+  plan.v = describe(problem, problem.v, problem.seq_kv, problem.kv_heads, 1, config.block_keys, config.v_pieces());
+  plan.o = describe(problem, problem.o, problem.seq_q, problem.q_heads, packed, kTileRows, config.v_pieces());
 
   AttentionParams& params = plan.params;
   params.lse = reinterpret_cast<float*>(problem.lse);
@@ -81,9 +86,10 @@ fa4_status plan_forward(const fa4_forward_params& problem, uint32_t sm_count, Pl
   params.head_groups = static_cast<int32_t>(packing.head_groups);
   params.groups_per_kv_head = static_cast<int32_t>(groups_per_kv_head);
   params.m_blocks = static_cast<int32_t>(packing.m_blocks);
+  params.all_groups = static_cast<int32_t>(all_groups);
   params.task_count = static_cast<int32_t>(tasks);
   params.scheduler = scheduler_kind(problem);
-  params.lpt_section_groups = static_cast<int32_t>(section_groups(problem, groups_per_kv_head, all_groups));
+  params.lpt_section_groups = static_cast<int32_t>(section_groups(problem, config, groups_per_kv_head, all_groups));
   params.scale_log2 = static_cast<float>(std::fabs(scale) * std::numbers::log2e);
   params.scale = static_cast<float>(std::fabs(scale));
   params.negate_scores = scale < 0 ? 1 : 0;

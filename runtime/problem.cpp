@@ -26,6 +26,37 @@ struct Dimension {
   int64_t stride;  // elements
 };
 
+// "64 and 128 are", from the list of kernels.
+struct HeadDims {
+  char text[128] = {};
+
+  constexpr HeadDims() {
+    int dims[kKernelCount] = {}, count = 0;
+    for (const Kernel& kernel : kKernels) {
+      int at = 0;
+      while (at < count && dims[at] < kernel.config.qk_dim) ++at;
+      if (at < count && dims[at] == kernel.config.qk_dim) continue;
+      for (int i = count++; i > at; --i) dims[i] = dims[i - 1];
+      dims[at] = kernel.config.qk_dim;
+    }
+    for (int i = 0; i < count; ++i) {
+      if (i != 0) append(i + 1 == count ? " and " : ", ");
+      char digits[8] = {};
+      int end = 7;
+      for (int n = dims[i]; n != 0; n /= 10) digits[--end] = static_cast<char>('0' + n % 10);
+      append(digits + end);
+    }
+    append(count == 1 ? " is" : " are");
+  }
+
+ private:
+  int length = 0;
+  constexpr void append(const char* part) {
+    while (*part != 0) text[length++] = *part++;
+  }
+};
+constexpr HeadDims kHeadDims;
+
 struct Extent {
   const char* name;
   int64_t value, least, most;
@@ -80,9 +111,10 @@ fa4_status check_extents(const fa4_forward_params& params, Message& message) {
                         "%s is %lld; %lld to %lld are accepted", extent.name, static_cast<ll>(extent.value),
                         static_cast<ll>(extent.least), static_cast<ll>(extent.most));
   }
-  if (params.head_dim != kHeadDim) {
+  const Kernel* kernel = kernel_for(params);
+  if (kernel == nullptr) {
     return message.fail(params.head_dim < 1 ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED,
-                        "head_dim is %lld; %d is supported", static_cast<ll>(params.head_dim), kHeadDim);
+                        "head_dim is %lld; %s supported", static_cast<ll>(params.head_dim), kHeadDims.text);
   }
   if (params.q_heads % params.kv_heads != 0) {
     return message.fail(FA4_ERROR_INVALID_ARGUMENT,
@@ -90,7 +122,7 @@ fa4_status check_extents(const fa4_forward_params& params, Message& message) {
                         "kv_heads",
                         static_cast<ll>(params.q_heads), static_cast<ll>(params.kv_heads));
   }
-  const Packing packing = pack_heads(params);
+  const Packing packing = pack_heads(params, kernel->config);
   if (static_cast<Wide>(params.batch) * static_cast<Wide>(packing.head_groups) *
           static_cast<Wide>(packing.m_blocks) >
       static_cast<Wide>(kMaxTasks)) {
@@ -156,16 +188,16 @@ constexpr TensorNames kQ = FA4_TENSOR_NAMES(q), kK = FA4_TENSOR_NAMES(k), kV = F
 #undef FA4_TENSOR_NAMES
 
 fa4_status check_tensor(const TensorNames& names, const fa4_tensor& tensor, int64_t batch, int64_t seq,
-                        int64_t heads, bool written, Message& message) {
+                        int64_t heads, int64_t head_dim, bool written, Message& message) {
   Dimension dimensions[] = {{names.batch_stride, batch, tensor.batch_stride},
                             {names.seq_stride, seq, tensor.seq_stride},
                             {names.head_stride, heads, tensor.head_stride}};
   const bool has_elements = batch > 0 && seq > 0;
   if (has_elements && tensor.data == 0) {
     return message.fail(FA4_ERROR_INVALID_ARGUMENT,
-                        "%s is null; a device address is needed for %lld x %lld x %lld x %d elements",
+                        "%s is null; a device address is needed for %lld x %lld x %lld x %lld elements",
                         names.data, static_cast<ll>(batch), static_cast<ll>(seq), static_cast<ll>(heads),
-                        kHeadDim);
+                        static_cast<ll>(head_dim));
   }
   if (tensor.data % 16 != 0) {
     return message.fail(FA4_ERROR_INVALID_ARGUMENT, "%s is 0x%llx; a multiple of 16 bytes is needed",
@@ -184,12 +216,12 @@ fa4_status check_tensor(const TensorNames& names, const fa4_tensor& tensor, int6
                         static_cast<ll>(kMaxStrideElements - kStrideElements));
   }
   if (!has_elements) return FA4_OK;
-  if (fa4_status status = check_reach(names.tensor, names.data, tensor.data, span(dimensions, 3, kHeadDim),
+  if (fa4_status status = check_reach(names.tensor, names.data, tensor.data, span(dimensions, 3, head_dim),
                                       kElementBytes, message);
       status != FA4_OK) {
     return status;
   }
-  return written ? check_disjoint(names.tensor, dimensions, 3, kHeadDim, message) : FA4_OK;
+  return written ? check_disjoint(names.tensor, dimensions, 3, head_dim, message) : FA4_OK;
 }
 
 fa4_status check_lse(const fa4_forward_params& params, Message& message) {
@@ -227,11 +259,16 @@ fa4_status check_scale(const fa4_forward_params& params, Message& message) {
 
 }  // namespace
 
-Packing pack_heads(const fa4_forward_params& params) {
+const Kernel* kernel_for(const fa4_forward_params& params) {
+  return find_kernel(params.dtype == FA4_BF16 ? ElementType::bf16 : ElementType::f16,
+                     params.causal != 0 ? MaskKind::causal : MaskKind::full, params.head_dim, params.head_dim);
+}
+
+Packing pack_heads(const fa4_forward_params& params, const Config& config) {
   Packing packing;
   packing.packed_heads = std::gcd(params.q_heads / params.kv_heads, int64_t{kTileRows});
   packing.head_groups = params.q_heads / packing.packed_heads;
-  const int64_t block_positions = kBlockRows / packing.packed_heads;
+  const int64_t block_positions = config.block_rows() / packing.packed_heads;
   packing.m_blocks = (params.seq_q + block_positions - 1) / block_positions;
   return packing;
 }
@@ -244,11 +281,11 @@ double softmax_scale(const fa4_forward_params& params) {
 fa4_status check_problem(const fa4_forward_params& params, Message& message) {
   fa4_status status = check_header(params, message);
   if (status == FA4_OK) status = check_extents(params, message);
-  const int64_t batch = params.batch, seq_q = params.seq_q, seq_kv = params.seq_kv;
-  if (status == FA4_OK) status = check_tensor(kQ, params.q, batch, seq_q, params.q_heads, false, message);
-  if (status == FA4_OK) status = check_tensor(kK, params.k, batch, seq_kv, params.kv_heads, false, message);
-  if (status == FA4_OK) status = check_tensor(kV, params.v, batch, seq_kv, params.kv_heads, false, message);
-  if (status == FA4_OK) status = check_tensor(kO, params.o, batch, seq_q, params.q_heads, true, message);
+  const int64_t batch = params.batch, seq_q = params.seq_q, seq_kv = params.seq_kv, dim = params.head_dim;
+  if (status == FA4_OK) status = check_tensor(kQ, params.q, batch, seq_q, params.q_heads, dim, false, message);
+  if (status == FA4_OK) status = check_tensor(kK, params.k, batch, seq_kv, params.kv_heads, dim, false, message);
+  if (status == FA4_OK) status = check_tensor(kV, params.v, batch, seq_kv, params.kv_heads, dim, false, message);
+  if (status == FA4_OK) status = check_tensor(kO, params.o, batch, seq_q, params.q_heads, dim, true, message);
   if (status == FA4_OK) status = check_lse(params, message);
   if (status == FA4_OK) status = check_scale(params, message);
   if (status == FA4_OK && params.max_ctas < 0) {

@@ -4,26 +4,27 @@
 
 #include <cstdint>
 
-#include "../asm/attention/tile.h"
+#include "../asm/attention/blackwell/kernels.h"
 #include "message.h"
 
 namespace fa4 {
 
-// The kernel counts sequences (kMaxSequence of tile.h), heads, batch and tasks in 32 bits.
+// The kernel counts sequences (kMaxSequence of config.h), heads, batch and tasks in 32 bits.
 inline constexpr int64_t kMaxHeads = INT32_MAX;
 inline constexpr int64_t kMaxBatch = INT32_MAX;
 inline constexpr int64_t kMaxTasks = INT32_MAX;
 
-// Rows of an m_block: a tile for each Q stage.
-inline constexpr int64_t kBlockRows = int64_t{kQStages} * kTileRows;
+// The kernel that takes the problem; null when there is none for its head dimension. dtype and causal must have been
+// checked.
+const Kernel* kernel_for(const fa4_forward_params& params);
 
 // How query heads ride in a Q tile.
 struct Packing {
-  int64_t packed_heads;  // gcd(q_heads / kv_heads, 128): a power of two
+  int64_t packed_heads;  // gcd(q_heads / kv_heads, kTileRows): a power of two
   int64_t head_groups;   // q_heads / packed_heads
-  int64_t m_blocks;      // ceil(seq_q / (kBlockRows / packed_heads))
+  int64_t m_blocks;      // ceil(seq_q / (rows of an m_block / packed_heads))
 };
-Packing pack_heads(const fa4_forward_params& params);
+Packing pack_heads(const fa4_forward_params& params, const Config& config);
 
 // FA4_OK, or a code and a sentence that names the field, its value and what would be accepted.
 fa4_status check_problem(const fa4_forward_params& params, Message& message);

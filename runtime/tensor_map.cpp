@@ -2,7 +2,7 @@
 // The driver answers a bad tensor map with "invalid value" alone, hence the checks by name before the call.
 #include "tensor_map.h"
 
-#include "../asm/attention/tile.h"
+#include "../asm/attention/config.h"
 
 namespace fa4 {
 namespace {

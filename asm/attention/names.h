@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name table that travels inside the PTX: the simulated GPU reads the symbol `fa4_names` of a module and
+// The name table that travels inside the PTX: the simulated GPU reads the symbol `<entry>_names` of a module and
 // uses it to say "p_o_rescale[1]" where it would otherwise say "mbarrier at shared offset 0x38410".
 #pragma once
 

@@ -11,9 +11,9 @@
 namespace fa4 {
 
 struct alignas(128) AttentionParams {
-  // Rank-5 views (64 elements of the head dimension, heads, sequence, 2 halves of the head dimension, batch)
-  // with 128-byte swizzle. Q and O: box (64, packed_heads, 128 / packed_heads, 2, 1); K and V: box (64, 1,
-  // 128, 2, 1).
+  // Rank-5 views (64 elements of the head dimension, heads, sequence, pieces of 64 of the head dimension, batch)
+  // with 128-byte swizzle. Q and O: box (64, packed_heads, 128 / packed_heads, pieces, 1); K and V: box (64, 1,
+  // keys of a block, pieces, 1).
   CUtensorMap q, k, v, o;
 
   // Natural-log sum of exponentials, fp32, element (batch, q_head, position) at
@@ -21,7 +21,7 @@ struct alignas(128) AttentionParams {
   float* lse;
   int64_t lse_batch_stride, lse_head_stride;  // in elements
 
-  int32_t seq_q, seq_kv;  // lengths in tokens: 1 <= seq_q, 0 <= seq_kv, both <= kMaxSequence (tile.h)
+  int32_t seq_q, seq_kv;  // lengths in tokens: 1 <= seq_q, 0 <= seq_kv, both <= kMaxSequence (config.h)
 
   // Packing of query heads into the 128 rows of a Q tile: packed_heads = gcd(q_heads / kv_heads, 128), a
   // power of two. Row r of a tile is position r >> packed_heads_log2 of head r & (packed_heads - 1) of its
@@ -32,7 +32,8 @@ struct alignas(128) AttentionParams {
 
   // The scheduler's problem. One task = (batch, head group, m_block); an m_block is two Q stages of 128 rows.
   int32_t m_blocks;    // ceil(seq_q / (2 * 128 / packed_heads))
-  int32_t task_count;  // batch * head_groups * m_blocks
+  int32_t all_groups;  // batch * head_groups
+  int32_t task_count;  // all_groups * m_blocks
   SchedulerKind scheduler;
   int32_t lpt_section_groups;  // LPT: head groups that share the L2 cache at a time, >= 1
 

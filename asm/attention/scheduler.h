@@ -8,19 +8,13 @@
 
 #include <stdint.h>
 
-#ifndef FA4_HOST_DEVICE
-#ifdef __CUDACC__
-#define FA4_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define FA4_HOST_DEVICE inline
-#endif
-#endif
+#include "host_device.h"
 
 namespace fa4 {
 
 enum class SchedulerKind : uint32_t { linear = 0, lpt = 1 };
 
-struct Task {
+struct TaskId {
   int32_t batch;
   int32_t head_group;
   int32_t m_block;
@@ -39,15 +33,14 @@ FA4_HOST_DEVICE int32_t task_of(SchedulerKind kind, int32_t cta, int32_t wave, i
   return index < static_cast<uint32_t>(task_count) ? static_cast<int32_t>(index) : -1;
 }
 
-// The task at place `index` of the order.
+// The task at place `index` of the order; all_groups = batch * head_groups.
 // Linear: batch, then head group, then m_block. LPT (longest processing time first): sections of
 // `section_groups` head groups, whose K and V share the L2 cache; in a section the last m_blocks, which see
 // the most keys under a causal mask, come first.
-FA4_HOST_DEVICE Task decode_task(SchedulerKind kind, int32_t index, int32_t task_count, int32_t head_groups,
-                                 int32_t m_blocks, int32_t section_groups) {
+FA4_HOST_DEVICE TaskId decode_task(SchedulerKind kind, int32_t index, int32_t all_groups, int32_t head_groups,
+                                   int32_t m_blocks, int32_t section_groups) {
   int32_t folded_group, m_block;  // folded_group = batch * head_groups + head_group
   if (kind == SchedulerKind::lpt) {
-    const int32_t all_groups = task_count / m_blocks;
     const int32_t section_width = section_groups < all_groups ? section_groups : all_groups;
     const int32_t section = index / m_blocks / section_width;
     const int32_t first_group = section * section_width;
@@ -60,7 +53,7 @@ FA4_HOST_DEVICE Task decode_task(SchedulerKind kind, int32_t index, int32_t task
     folded_group = index / m_blocks;
     m_block = index % m_blocks;
   }
-  return Task{folded_group / head_groups, folded_group % head_groups, m_block};
+  return TaskId{folded_group / head_groups, folded_group % head_groups, m_block};
 }
 
 }  // namespace fa4

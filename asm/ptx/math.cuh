@@ -82,4 +82,12 @@ __device__ __forceinline__ uint32_t shr_u32(uint32_t a, uint32_t bits) {
   return d;
 }
 
+// shl.b32 d, a, bits;                                                                    PTX ISA 1.0, 9.7.8.8
+// As shr_u32.
+__device__ __forceinline__ uint32_t shl_b32(uint32_t a, uint32_t bits) {
+  uint32_t d;
+  asm("shl.b32 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(bits));
+  return d;
+}
+
 }  // namespace fa4::ptx

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the build to what it promises: four entries; no spill, no stack, no complaint of the assembler; register budgets
+"""Holds the build to what it promises: the entries of the list of specialisations; no spill, no stack, no complaint of the assembler; register budgets
 of the roles, as they stand in the PTX, that use up the 65,536 registers of an SM exactly; an image with both kinds of code.
 
-    check_image.py PTX PTXAS_LOG FATBIN
+    check_image.py PTX PTXAS_LOG FATBIN SPECIALISATIONS_HEADER
 """
 import re
 import struct
 import sys
 
-ENTRIES = {'fa4_forward_f16_full', 'fa4_forward_f16_causal', 'fa4_forward_bf16_full', 'fa4_forward_bf16_causal'}
 THREADS_AFTER = {'softmax': 256, 'correction': 128, 'mma': 128}  # threads that run with the budget before the role's code
 REGISTERS = 65536
 
@@ -27,7 +26,7 @@ def entry_bodies(ptx):
 def register_budget(ptx, body):
     """(role file, direction, registers) of every setmaxnreg of an entry; the role is the first role file that the line
     table names after it."""
-    role_files = {m[1]: m[2] for m in re.finditer(r'\.file\s+(\d+) "asm/attention/roles/(\w+)\.cuh"', ptx)}
+    role_files = {m[1]: m[2] for m in re.finditer(r'\.file\s+(\d+) "asm/attention/blackwell/roles/(\w+)\.cuh"', ptx)}
     result, waiting = [], None
     for line in body.split('\n'):
         match = re.search(r'setmaxnreg\.(inc|dec)\.sync\.aligned\.u32 (\d+);', line)
@@ -61,19 +60,20 @@ def statements(ptx):
 
 
 def main():
-    ptx_path, log_path, fatbin_path = sys.argv[1:4]
+    ptx_path, log_path, fatbin_path, list_path = sys.argv[1:5]
+    entries = set(re.findall(r'^\s*ROW\((\w+),', open(list_path).read(), flags=re.M))
     ptx, log, fatbin = open(ptx_path).read(), open(log_path).read(), open(fatbin_path, 'rb').read()
     failures = complaints(log)
 
     bodies = entry_bodies(ptx)
-    if set(bodies) != ENTRIES:
-        failures.append('entries in the PTX are %s, expected %s' % (sorted(bodies), sorted(ENTRIES)))
+    if set(bodies) != entries:
+        failures.append('entries in the PTX are %s, expected %s' % (sorted(bodies), sorted(entries)))
     assembled = re.findall(r"Compiling entry function '(\w+)' for 'sm_100f'", log)
-    if sorted(assembled) != sorted(ENTRIES):
-        failures.append('entries assembled for sm_100f are %s, expected %s' % (assembled, sorted(ENTRIES)))
+    if sorted(assembled) != sorted(entries):
+        failures.append('entries assembled for sm_100f are %s, expected %s' % (assembled, sorted(entries)))
     clean = log.count('0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads')
-    if clean != len(ENTRIES):
-        failures.append('%d entries without stack and spills, expected %d' % (clean, len(ENTRIES)))
+    if clean != len(entries):
+        failures.append('%d entries without stack and spills, expected %d' % (clean, len(entries)))
 
     for name, body in bodies.items():
         budget = register_budget(ptx, body)
@@ -91,11 +91,11 @@ def main():
         if not path.startswith(('asm/', 'cuda/')):
             failures.append('source name "%s" in the PTX is not relative to the tree' % path)
 
-    entries = image_entries(fatbin)
-    kinds = sorted((kind, capability) for kind, capability, _ in entries)
+    held = image_entries(fatbin)
+    kinds = sorted((kind, capability) for kind, capability, _ in held)
     if kinds != [(1, 100), (2, 100)]:
         failures.append('image holds (kind, capability) %s, expected PTX (1, 100) and cubin (2, 100)' % kinds)
-    for kind, _, data in entries:
+    for kind, _, data in held:
         if kind == 1 and statements(data.decode('latin-1')) != statements(ptx):
             failures.append('the PTX does not stand in the image as text: compressed?')
         if kind == 2 and not data.startswith(b'\x7fELF'):

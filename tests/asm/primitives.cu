@@ -59,7 +59,7 @@ extern "C" __global__ void use_math(float* f, uint64_t* p, uint32_t* u) {
   p[6] = fma_rn_f32x2(p[6], p[7], p[8]);
   u[0] = cvt_rn_f16x2(f[8], f[9]);
   u[1] = cvt_rn_bf16x2(f[10], f[11]);
-  u[2] = shr_u32(u[2], u[3]);
+  u[2] = shl_b32(shr_u32(u[2], u[3]), u[4]);
 }
 
 extern "C" __global__ void use_tcgen05(uint32_t shared, uint64_t a, uint64_t b, uint32_t idesc,

@@ -7,29 +7,31 @@
 #include <tuple>
 #include <vector>
 
-#include "asm/attention/blocks.h"
+#include "asm/attention/blackwell/layout.h"
 #include "asm/attention/scheduler.h"
+#include "asm/attention/task.h"
 #include "support/catch.h"
 
 namespace {
 
 using fa4::SchedulerKind;
-using fa4::Task;
+using fa4::TaskId;
 
 struct Problem {
   int batch, head_groups, m_blocks, section_groups;
-  int task_count() const { return batch * head_groups * m_blocks; }
+  int all_groups() const { return batch * head_groups; }
+  int task_count() const { return all_groups() * m_blocks; }
 };
 
 // What each CTA of a grid does, in order.
-std::vector<std::vector<Task>> assignment(SchedulerKind kind, const Problem& p, int grid) {
-  std::vector<std::vector<Task>> ctas(grid);
+std::vector<std::vector<TaskId>> assignment(SchedulerKind kind, const Problem& p, int grid) {
+  std::vector<std::vector<TaskId>> ctas(grid);
   for (int cta = 0; cta < grid; ++cta) {
     for (int wave = 0;; ++wave) {
       const int index = fa4::task_of(kind, cta, wave, grid, p.task_count());
       if (index < 0) break;
       ctas[cta].push_back(
-          fa4::decode_task(kind, index, p.task_count(), p.head_groups, p.m_blocks, p.section_groups));
+          fa4::decode_task(kind, index, p.all_groups(), p.head_groups, p.m_blocks, p.section_groups));
     }
   }
   return ctas;
@@ -37,10 +39,20 @@ std::vector<std::vector<Task>> assignment(SchedulerKind kind, const Problem& p, 
 
 // Key blocks that the busiest CTA works on, for a causal problem.
 long longest_cta(SchedulerKind kind, const Problem& p, int grid, int packed_heads_log2, int seq) {
+  constexpr fa4::Config config =
+      fa4::blackwell_config(fa4::ElementType::f16, fa4::MaskKind::causal, 128, 128);
+  fa4::AttentionParams params{};
+  params.packed_heads_log2 = packed_heads_log2;
+  params.groups_per_kv_head = 1;
+  params.seq_q = params.seq_kv = seq;
   long longest = 0;
   for (const auto& tasks : assignment(kind, p, grid)) {
     long blocks = 0;
-    for (const Task& t : tasks) blocks += fa4::block_count<true>(t.m_block, packed_heads_log2, seq, seq);
+    for (const TaskId& t : tasks) {
+      const fa4::BlockRegions visited =
+          fa4::visited_blocks<config>(fa4::Mask<config.mask>{}, fa4::make_task<config>(params, t));
+      blocks += visited.end;
+    }
     longest = std::max(longest, blocks);
   }
   return longest;
@@ -61,7 +73,7 @@ TEST_CASE("every task is done exactly once, by any grid", "[scheduler]") {
               int done = 0;
               bool in_range = true;
               for (const auto& tasks : assignment(kind, p, grid)) {
-                for (const Task& t : tasks) {
+                for (const TaskId& t : tasks) {
                   ++done;
                   seen.insert({t.batch, t.head_group, t.m_block});
                   in_range = in_range && t.batch >= 0 && t.batch < batch && t.head_group >= 0 &&
@@ -102,7 +114,7 @@ TEST_CASE("the largest task count does not overflow", "[scheduler]") {
   CHECK(fa4::task_of(SchedulerKind::linear, count % grid - 1, last_wave, grid, count) == count - 1);
   CHECK(fa4::task_of(SchedulerKind::linear, count % grid, last_wave, grid, count) == -1);
   CHECK(fa4::task_of(SchedulerKind::linear, grid - 1, last_wave, grid, count) == -1);
-  const Task t = fa4::decode_task(SchedulerKind::lpt, count - 1, count, 1, count, 1 << 20);
+  const TaskId t = fa4::decode_task(SchedulerKind::lpt, count - 1, 1, 1, count, 1 << 20);
   CHECK(t.m_block == 0);
 }
 
@@ -123,7 +135,7 @@ TEST_CASE("LPT works through one section of head groups before the next", "[sche
   const Problem p{1, 5, 2, 2};
   std::vector<int> groups;
   for (int i = 0; i < p.task_count(); ++i) {
-    groups.push_back(fa4::decode_task(SchedulerKind::lpt, i, p.task_count(), 5, 2, 2).head_group);
+    groups.push_back(fa4::decode_task(SchedulerKind::lpt, i, p.all_groups(), 5, 2, 2).head_group);
   }
   CHECK(groups == std::vector<int>{0, 1, 0, 1, 2, 3, 2, 3, 4, 4});
 }

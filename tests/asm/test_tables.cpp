@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "asm/attention/name_table.h"
+#include "asm/attention/blackwell/kernels.h"
 #include "support/catch.h"
 
 namespace {
@@ -43,35 +43,40 @@ std::string ptx_text() {
 TEST_CASE("the barrier table is consistent", "[tables]") {
   std::set<std::string> names;
   unsigned slots = 0;
-  for (const BarrierRow& row : fa4::kBarriers) {
+  const fa4::Config& config = fa4::kKernels[0].config;
+  const fa4::BarrierTable table = fa4::barrier_table(config);
+  CHECK(table.consistent());
+  for (unsigned id = 0; id < fa4::BarrierTable::kinds; ++id) {
+    const BarrierRow& row = table.row[id];
     INFO(row.name);
     CHECK(names.insert(row.name).second);
-    CHECK(fa4::barrier_slot(row.id) == slots);
+    CHECK(table.slot(id) == slots);
     slots += row.stages;
     CHECK(row.arrivals == (row.flavour == BarrierFlavour::tcgen05 ? 1u : arrivals_in_words(row.signals)));
     CHECK((row.flavour == BarrierFlavour::tcgen05) ==
           (std::string(row.signals).find("commit") != std::string::npos));
     CHECK((row.flavour == BarrierFlavour::tma) ==
           (std::string(row.signals).find("TMA") != std::string::npos));
-    CHECK(row.stages == (row.id == BarrierId::kv_full || row.id == BarrierId::kv_empty ? 3u : 2u));
+    const bool ring = BarrierId(id) == BarrierId::kv_full || BarrierId(id) == BarrierId::kv_empty;
+    CHECK(int(row.stages) == (ring ? config.kv_slots : config.q_stages));
   }
-  CHECK(slots == fa4::kBarrierSlots);
+  CHECK(slots == table.slots());
   CHECK(names.size() == 12);
 }
 
 TEST_CASE("names cover the memories and do not overlap", "[tables]") {
-  const fa4::NameTable table = fa4::make_name_table();
+  for (const fa4::Kernel& kernel : fa4::kKernels) {
+  INFO(kernel.entry);
+  const unsigned slots = fa4::barrier_table(kernel.config).slots();
   std::map<fa4::NameKind, std::vector<const fa4::NameRecord*>> by_kind;
   unsigned records = 0;
-  for (const fa4::NameRecord& r : table.record) {
-    if (r.kind == fa4::NameKind::end) break;
+  for (const fa4::NameRecord* r = kernel.names; r->kind != fa4::NameKind::end; ++r) {
     ++records;
-    CHECK(r.begin < r.end);
-    CHECK(r.name[sizeof(r.name) - 1] == 0);
-    by_kind[r.kind].push_back(&r);
+    CHECK(r->begin < r->end);
+    CHECK(r->name[sizeof(r->name) - 1] == 0);
+    by_kind[r->kind].push_back(r);
   }
-  CHECK(records + 1 == fa4::kNameRecords);
-  CHECK(table.record[records].kind == fa4::NameKind::end);
+  CHECK(records == fa4::name_count(kernel.config));
 
   const auto length = [&](fa4::NameKind kind) {
     unsigned sum = 0;
@@ -87,12 +92,12 @@ TEST_CASE("names cover the memories and do not overlap", "[tables]") {
   };
   CHECK(length(fa4::NameKind::role) == 16);
   CHECK(disjoint(fa4::NameKind::role));
-  CHECK(by_kind[fa4::NameKind::barrier].size() == 26);
-  CHECK(length(fa4::NameKind::barrier) == 26 * 8);
+  CHECK(by_kind[fa4::NameKind::barrier].size() == slots);
+  CHECK(length(fa4::NameKind::barrier) == slots * 8);
   CHECK(disjoint(fa4::NameKind::barrier));
   CHECK(disjoint(fa4::NameKind::shared));
-  CHECK(length(fa4::NameKind::shared) <= fa4::kDynamicSharedBytes);
-  CHECK(fa4::kDynamicSharedBytes - length(fa4::NameKind::shared) < 8);  // nothing but the padding has no name
+  CHECK(length(fa4::NameKind::shared) <= kernel.shared_bytes);
+  CHECK(kernel.shared_bytes - length(fa4::NameKind::shared) < 8);  // nothing but the padding has no name
 
   std::set<std::string> names;
   for (const auto& [kind, list] : by_kind) {
@@ -103,14 +108,14 @@ TEST_CASE("names cover the memories and do not overlap", "[tables]") {
     INFO(name);
     CHECK(names.count(name) == 1);
   }
+  }
 }
 
 TEST_CASE("every barrier is initialised once, where and as the table says", "[tables]") {
   const std::string ptx = ptx_text();
-  for (const char* entry : {"fa4_forward_f16_full", "fa4_forward_f16_causal", "fa4_forward_bf16_full",
-                            "fa4_forward_bf16_causal"}) {
-    INFO(entry);
-    const size_t begin = ptx.find(std::string(".entry ") + entry + "(");
+  for (const fa4::Kernel& kernel : fa4::kKernels) {
+    INFO(kernel.entry);
+    const size_t begin = ptx.find(std::string(".entry ") + kernel.entry + "(");
     REQUIRE(begin != std::string::npos);
     const std::string setup = ptx.substr(begin, ptx.find("bar.sync", begin) - begin);
 
@@ -138,10 +143,10 @@ TEST_CASE("every barrier is initialised once, where and as the table says", "[ta
     }
 
     std::map<unsigned, unsigned> expected;
-    for (const BarrierRow& row : fa4::kBarriers) {
-      for (unsigned stage = 0; stage < row.stages; ++stage) {
-        expected[fa4::barrier_offset(row.id, stage)] = row.arrivals;
-      }
+    const fa4::BarrierTable table = fa4::barrier_table(kernel.config);
+    for (unsigned id = 0; id < fa4::BarrierTable::kinds; ++id) {
+      for (unsigned stage = 0; stage < table.row[id].stages; ++stage)
+        expected[kernel.barriers_offset + 8 * (table.slot(id) + stage)] = table.row[id].arrivals;
     }
     CHECK(count_at == expected);
   }
@@ -149,17 +154,18 @@ TEST_CASE("every barrier is initialised once, where and as the table says", "[ta
 
 TEST_CASE("the names stand in the PTX byte for byte", "[tables]") {
   const std::string ptx = ptx_text();
-  std::smatch m;
-  const std::regex symbol("fa4_names\\[(\\d+)\\] = \\{([0-9, ]*)\\}");
-  REQUIRE(std::regex_search(ptx, m, symbol));
-  REQUIRE(std::stoul(m[1]) == sizeof(fa4::NameTable));
-  std::vector<unsigned char> bytes;
-  std::istringstream numbers(m[2]);
-  for (std::string number; std::getline(numbers, number, ',');) {
-    bytes.push_back(static_cast<unsigned char>(std::stoul(number)));
+  for (const fa4::Kernel& kernel : fa4::kKernels) {
+    std::smatch m;
+    const std::regex symbol(std::string(kernel.entry) + "_names\\[(\\d+)\\] = \\{([0-9, ]*)\\}");
+    REQUIRE(std::regex_search(ptx, m, symbol));
+    const size_t size = (fa4::name_count(kernel.config) + 1) * sizeof(fa4::NameRecord);
+    REQUIRE(std::stoul(m[1]) == size);
+    std::vector<unsigned char> bytes;
+    std::istringstream numbers(m[2]);
+    for (std::string number; std::getline(numbers, number, ',');) {
+      bytes.push_back(static_cast<unsigned char>(std::stoul(number)));
+    }
+    bytes.resize(size);  // trailing zeros are left out
+    CHECK(std::equal(bytes.begin(), bytes.end(), reinterpret_cast<const unsigned char*>(kernel.names)));
   }
-  bytes.resize(sizeof(fa4::NameTable));  // trailing zeros are left out
-  const fa4::NameTable table = fa4::make_name_table();
-  const auto* expected = reinterpret_cast<const unsigned char*>(&table);
-  CHECK(std::equal(bytes.begin(), bytes.end(), expected));
 }

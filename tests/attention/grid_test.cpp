@@ -30,7 +30,7 @@ struct Picker {
   }
 };
 
-void run_grid(Dtype dtype, bool causal) {
+void run_grid(Dtype dtype, bool causal, int64_t head_dim) {
   Picker pick{uint64_t(dtype == Dtype::bf16) * 2 + causal + 11};
   std::map<int64_t, int> ratios, batches, layouts, schedulers, sms;
   uint64_t seed = 1;
@@ -39,7 +39,7 @@ void run_grid(Dtype dtype, bool causal) {
       for (const int64_t seq_kv : kLengths) {
         test::Case c;
         c.seed = seed++;
-        c.problem = {dtype, causal, pick(2) ? 3 : 1, seq_q, seq_kv, 0, int64_t(1 + pick(3)), 0};
+        c.problem = {dtype, causal, pick(2) ? 3 : 1, seq_q, seq_kv, 0, int64_t(1 + pick(3)), 0, head_dim};
         // The first affordable ratio from a random start; one head of one batch entry when none is.
         const size_t start = pick(kRatios.size());
         for (size_t i = 0; i < kRatios.size() && c.problem.q_heads == 0; ++i) {
@@ -72,31 +72,34 @@ void run_grid(Dtype dtype, bool causal) {
 }  // namespace
 
 TEST_CASE("boundary lengths, fp16, full", "[fp16-full]") {
-  run_grid(Dtype::fp16, false);
+  for (const int64_t head_dim : test::head_dims()) run_grid(Dtype::fp16, false, head_dim);
 }
 TEST_CASE("boundary lengths, fp16, causal", "[fp16-causal]") {
-  run_grid(Dtype::fp16, true);
+  for (const int64_t head_dim : test::head_dims()) run_grid(Dtype::fp16, true, head_dim);
 }
 TEST_CASE("boundary lengths, bf16, full", "[bf16-full]") {
-  run_grid(Dtype::bf16, false);
+  for (const int64_t head_dim : test::head_dims()) run_grid(Dtype::bf16, false, head_dim);
 }
 TEST_CASE("boundary lengths, bf16, causal", "[bf16-causal]") {
-  run_grid(Dtype::bf16, true);
+  for (const int64_t head_dim : test::head_dims()) run_grid(Dtype::bf16, true, head_dim);
 }
 
 TEST_CASE("head ratios", "[ratios]") {
-  uint64_t seed = 500;
-  for (const int64_t ratio : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 127, 128}) {
-    for (const bool causal : {false, true}) {
-      // Sq <, =, > Skv; queries that fill a tile in part, and a second m_block.
-      const std::array<std::array<int64_t, 2>, 4> lengths{{{1, 130}, {5, 5}, {9, 2}, {3, 257}}};
-      for (const auto& [seq_q, seq_kv] : lengths) {
-        test::Case c;
-        c.seed = seed++;
-        c.problem = {seed % 2 ? Dtype::fp16 : Dtype::bf16, causal, 1, seq_q, seq_kv, 2 * ratio, 2, 0};
-        c.options.layout = seed % 3 ? Layout::bshd : Layout::padded;
-        c.options.sm_count = kSmCounts[seed % 4];
-        CHECK(test::verify(c) == "");
+  for (const int64_t head_dim : test::head_dims()) {
+    uint64_t seed = 500;
+    for (const int64_t ratio : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 127, 128}) {
+      for (const bool causal : {false, true}) {
+        // Sq <, =, > Skv; queries that fill a tile in part, and a second m_block.
+        const std::array<std::array<int64_t, 2>, 4> lengths{{{1, 130}, {5, 5}, {9, 2}, {3, 257}}};
+        for (const auto& [seq_q, seq_kv] : lengths) {
+          test::Case c;
+          c.seed = seed++;
+          c.problem = {
+              seed % 2 ? Dtype::fp16 : Dtype::bf16, causal, 1, seq_q, seq_kv, 2 * ratio, 2, 0, head_dim};
+          c.options.layout = seed % 3 ? Layout::bshd : Layout::padded;
+          c.options.sm_count = kSmCounts[seed % 4];
+          CHECK(test::verify(c) == "");
+        }
       }
     }
   }

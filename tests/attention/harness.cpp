@@ -6,10 +6,13 @@
 #endif
 #include "harness.h"
 
+#include "asm/attention/blackwell/kernels.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <sstream>
 
 namespace fa4::test {
@@ -31,6 +34,12 @@ std::string findings(const support::SimulatorApi& simulator) {
 
 support::AttentionDevice& device() {
   return *the_device;
+}
+
+std::vector<int64_t> head_dims() {
+  std::set<int64_t> dims;
+  for (const Kernel& kernel : kKernels) dims.insert(kernel.config.qk_dim);
+  return {dims.begin(), dims.end()};
 }
 
 std::string describe(const Case& c) {

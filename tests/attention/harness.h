@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "support/attention_device.h"
 #include "support/catch.h"
@@ -13,6 +14,9 @@ namespace fa4::test {
 
 // The device that FA4_TEST_DEVICE names ("sim" or "gpu"); opened by main().
 support::AttentionDevice& device();
+
+// Head dimensions that have kernels.
+std::vector<int64_t> head_dims();
 
 struct Case {
   support::Problem problem;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "asm/attention/tile.h"
+#include "asm/attention/blackwell/kernels.h"
 #include "harness.h"
 
 namespace {
@@ -16,6 +16,15 @@ using support::Inputs;
 using support::Problem;
 
 constexpr int kWarpsPerRole = kWarpgroupThreads / 32;
+
+// Every promise is held by the kernels of every head dimension.
+#define PROMISE(name) TEMPLATE_TEST_CASE_SIG(name, "[promises]", ((int dim), dim), 64, 128)
+
+template <int dim>
+inline constexpr Config kConfig = blackwell_config(ElementType::f16, MaskKind::full, dim, dim);
+template <int dim>
+using Sizes = Layout<kConfig<dim>>;
+constexpr int kBlockKeys = kConfig<128>.block_keys;
 
 fa4sim_counters counters() {
   fa4sim_counters result{};
@@ -31,24 +40,25 @@ fa4sim_counters run(const Problem& problem, const Inputs& inputs, uint32_t sms,
   return counters();
 }
 
-// Inputs whose score of query row i and key j is height(i, j / 128) * log2-units / 1.0201: Q = 8 and K =
-// height in column 0, zero elsewhere. Rows with q = 0 score 0 everywhere. One head, one batch entry.
+// Inputs whose score of query row i and key j is height(i, j / 128) * log2-units / 1.0201 with the scale kStairsScale: Q = 8
+// and K = height in column 0, zero elsewhere. Rows with q = 0 score 0 everywhere. One head, one batch entry.
+constexpr double kStairsScale = 0.08838834764831845;  // 1 / sqrt(128), whatever the head dimension
 template <typename RowMoves>
 Inputs stairs(const Problem& problem, const std::vector<float>& height_of_block, const RowMoves& row_moves) {
   Inputs inputs = support::make_inputs(problem, 5);
   std::fill(inputs.q.begin(), inputs.q.end(), uint16_t(0));
   std::fill(inputs.k.begin(), inputs.k.end(), uint16_t(0));
   for (int64_t i = 0; i < problem.seq_q; ++i)
-    if (row_moves(i)) inputs.q[size_t(i * kHeadDim)] = support::from_float(problem.dtype, 8.0f);
+    if (row_moves(i)) inputs.q[size_t(i * problem.head_dim)] = support::from_float(problem.dtype, 8.0f);
   for (int64_t j = 0; j < problem.seq_kv; ++j)
-    inputs.k[size_t(j * kHeadDim)] =
+    inputs.k[size_t(j * problem.head_dim)] =
         support::from_float(problem.dtype, height_of_block[size_t(j / kBlockKeys)]);
   return inputs;
 }
 
 std::array<uint64_t, kWarpsPerRole> correction_stores(const fa4sim_counters& c) {
   std::array<uint64_t, kWarpsPerRole> result{};
-  for (int w = 0; w < kWarpsPerRole; ++w) result[size_t(w)] = c.warp[kCorrectionWarp + w].tmem_stores;
+  for (int w = 0; w < kWarpsPerRole; ++w) result[size_t(w)] = c.warp[Sizes<128>::correction_warp + w].tmem_stores;
   return result;
 }
 
@@ -64,87 +74,93 @@ std::vector<fa4sim_event> traced(const Problem& problem, fa4_scheduler scheduler
   return events;
 }
 
+template <typename L>
 bool is_mma_of(const fa4sim_event& e, uint32_t stage) {
-  return e.kind == FA4SIM_EVENT_MMA &&
-         (e.address == kTmemS + stage * kTmemStage || e.address == kTmemO + stage * kTmemStage);
+  return e.kind == FA4SIM_EVENT_MMA && (e.address == L::s_column + stage * L::s_stage_columns ||
+                                        e.address == L::o_column + stage * L::o_stage_columns);
 }
 
 constexpr std::array<uint64_t, 4> kNoStores{0, 0, 0, 0};
-constexpr uint64_t kRescale = kHeadDim / kRescaleTile;  // tcgen05.st of one warp that rescales one O tile
+template <int dim>
+constexpr uint64_t kRescale = dim / kRescaleTile;  // tcgen05.st of one warp that rescales one O tile
 
 }  // namespace
 
-TEST_CASE("no O store when no row's maximum moves", "[promises]") {
-  const Problem problem{Dtype::fp16, false, 1, 256, 512, 1, 1, 0};
+PROMISE("no O store when no row's maximum moves") {
+  const Problem problem{Dtype::fp16, false, 1, 256, 512, 1, 1, kStairsScale, dim};
   const Inputs inputs = stairs(problem, {0, 0, 0, 0}, [](int64_t) { return true; });
   CHECK(correction_stores(run(problem, inputs, 1)) == kNoStores);
 }
 
-TEST_CASE("no O store when every maximum moves by less than 8", "[promises]") {
+PROMISE("no O store when every maximum moves by less than 8") {
   // Blocks run from the last to the first: the maximum climbs by 3.1, 3.1 and 1.5 in log2, 7.7 in all.
-  const Problem problem{Dtype::fp16, false, 1, 256, 512, 1, 1, 0};
+  const Problem problem{Dtype::fp16, false, 1, 256, 512, 1, 1, kStairsScale, dim};
   const Inputs inputs = stairs(problem, {7.5, 6, 3, 0}, [](int64_t) { return true; });
   CHECK(correction_stores(run(problem, inputs, 1)) == kNoStores);
 }
 
-TEST_CASE("O is rescaled once when the maximum has moved by more than 8", "[promises]") {
+PROMISE("O is rescaled once when the maximum has moved by more than 8") {
   // 5.1 + 5.1: the second step passes 8 against the maximum that was kept; then nothing moves.
-  const Problem problem{Dtype::fp16, false, 1, 256, 512, 1, 1, 0};
+  const Problem problem{Dtype::fp16, false, 1, 256, 512, 1, 1, kStairsScale, dim};
   const Inputs inputs = stairs(problem, {10, 10, 5, 0}, [](int64_t) { return true; });
-  const uint64_t both_stages = 2 * kRescale;
+  const uint64_t both_stages = 2 * kRescale<dim>;
   CHECK(correction_stores(run(problem, inputs, 1)) ==
         std::array<uint64_t, 4>{both_stages, both_stages, both_stages, both_stages});
 }
 
-TEST_CASE("only the warp whose rows moved rescales", "[promises]") {
-  const Problem problem{Dtype::bf16, false, 1, 256, 256, 1, 1, 0};
+PROMISE("only the warp whose rows moved rescales") {
+  const Problem problem{Dtype::bf16, false, 1, 256, 256, 1, 1, kStairsScale, dim};
   const Inputs inputs = stairs(problem, {16, 0}, [](int64_t i) { return i == 37 || i == 128 + 101; });
-  CHECK(correction_stores(run(problem, inputs, 1)) == std::array<uint64_t, 4>{0, kRescale, 0, kRescale});
+  CHECK(correction_stores(run(problem, inputs, 1)) == std::array<uint64_t, 4>{0, kRescale<dim>, 0, kRescale<dim>});
 }
 
-TEST_CASE("skipped blocks load nothing", "[promises]") {
+PROMISE("skipped blocks load nothing") {
+  constexpr const Config& config = kConfig<dim>;
+  using L = Sizes<dim>;
   // Per task: two Q tiles, and a K and a V box for every block that some row of the task sees.
   for (const auto& [seq_q, seq_kv] :
        std::array<std::array<int64_t, 2>, 4>{{{1024, 1024}, {512, 200}, {300, 700}, {256, 0}}}) {
     for (const bool causal : {false, true}) {
-      const Problem problem{Dtype::fp16, causal, 1, seq_q, seq_kv, 2, 1, 0};
+      const Problem problem{Dtype::fp16, causal, 1, seq_q, seq_kv, 2, 1, 0, dim};
       const int64_t positions = 2 * kTileRows / 2;  // of an m_block: two heads are packed
-      uint64_t boxes = 0, mmas = 0;
+      uint64_t boxes = 0, mmas = 0, flop = 0;
       for (int64_t first = 0; first < seq_q; first += positions) {
         const int64_t last = std::min(first + positions, seq_q) - 1;
         const uint64_t blocks = uint64_t(problem.visible_keys(last) + kBlockKeys - 1) / kBlockKeys;
         boxes += blocks ? 2 + 2 * blocks : 0;
-        mmas += blocks * 2 * 2 * kMmaSteps;
+        mmas += blocks * 2 * (L::score_steps + L::value_steps);
+        flop += blocks * 2 * 4 * kTileRows * kBlockKeys * dim;
       }
       const fa4sim_counters c = run(problem, support::make_inputs(problem, 1), 3);
-      CHECK(c.warp[kLoadWarp].box_loads == boxes);
-      CHECK(c.warp[kLoadWarp].box_load_bytes == boxes * kTileBytes);
-      CHECK(c.warp[kMmaWarp].mma == mmas);
-      CHECK(c.mma_flop == mmas * 2 * kTileRows * kBlockKeys * kMmaK);
+      CHECK(c.warp[L::load_warp].box_loads == boxes);
+      CHECK(c.warp[L::load_warp].box_load_bytes == boxes * uint64_t(config.q_tile_bytes()));
+      CHECK(c.warp[L::mma_warp].mma == mmas);
+      CHECK(c.mma_flop == flop);
     }
   }
 }
 
-TEST_CASE("unmasked blocks run no mask code", "[promises]") {
+PROMISE("unmasked blocks run no mask code") {
   const auto mask_instructions = [](const Problem& problem) {
     run(problem, support::make_inputs(problem, 2), 2);
-    return test::device().gpu().simulator().get_source_instructions("asm/attention/mask.cuh");
+    return test::device().gpu().simulator().get_source_instructions("asm/attention/mask_columns.cuh");
   };
-  CHECK(mask_instructions({Dtype::fp16, false, 1, 256, 512, 1, 1, 0}) == 0);
-  CHECK(mask_instructions({Dtype::bf16, false, 1, 77, 128, 3, 1, 0}) ==
+  CHECK(mask_instructions({Dtype::fp16, false, 1, 256, 512, 1, 1, 0, dim}) == 0);
+  CHECK(mask_instructions({Dtype::bf16, false, 1, 77, 128, 3, 1, 0, dim}) ==
         0);  // a tail of queries needs no mask
-  const uint64_t tail = mask_instructions({Dtype::fp16, false, 1, 256, 200, 1, 1, 0});
+  const uint64_t tail = mask_instructions({Dtype::fp16, false, 1, 256, 200, 1, 1, 0, dim});
   CHECK(tail > 0);
-  CHECK(mask_instructions({Dtype::fp16, false, 1, 256, 712, 1, 1, 0}) ==
+  CHECK(mask_instructions({Dtype::fp16, false, 1, 256, 712, 1, 1, 0, dim}) ==
         tail);  // one masked block, however many others
   // Causal: the diagonal grows with the length, the area below it with its square.
-  const uint64_t causal_512 = mask_instructions({Dtype::fp16, true, 1, 512, 512, 1, 1, 0});
+  const uint64_t causal_512 = mask_instructions({Dtype::fp16, true, 1, 512, 512, 1, 1, 0, dim});
   CHECK(causal_512 > 0);
-  CHECK(mask_instructions({Dtype::fp16, true, 1, 1024, 1024, 1, 1, 0}) == 2 * causal_512);
+  CHECK(mask_instructions({Dtype::fp16, true, 1, 1024, 1024, 1, 1, 0, dim}) == 2 * causal_512);
 }
 
-TEST_CASE("the MMA warp issues in the order of the choreography", "[promises]") {
-  const Problem problem{Dtype::fp16, false, 1, 256, 640, 1, 1, 0};
+PROMISE("the MMA warp issues in the order of the choreography") {
+  using L = Sizes<dim>;
+  const Problem problem{Dtype::fp16, false, 1, 256, 640, 1, 1, 0, dim};
   const int blocks = 5;
   std::vector<std::string> expected{"S0", "S1"};
   for (int i = 1; i < blocks; ++i) expected.insert(expected.end(), {"O0", "S0", "O1", "S1"});
@@ -154,23 +170,26 @@ TEST_CASE("the MMA warp issues in the order of the choreography", "[promises]") 
   int step = 0;
   for (const fa4sim_event& e : traced(problem)) {
     if (e.kind != FA4SIM_EVENT_MMA) continue;
-    CHECK(e.warp == uint32_t(kMmaWarp));
-    const bool value = e.address >= kTmemO;
+    CHECK(e.warp == uint32_t(L::mma_warp));
+    const bool value = e.address >= L::o_column;
     CHECK(bool(e.a_in_tmem) == value);
-    const uint32_t stage = (e.address - (value ? kTmemO : kTmemS)) / kTmemStage;
-    if (step % kMmaSteps == 0) {
+    const uint32_t stage = value ? (e.address - L::o_column) / L::o_stage_columns
+                                 : (e.address - L::s_column) / L::s_stage_columns;
+    if (step == 0) {
       issued.push_back((value ? "O" : "S") + std::to_string(stage));
     } else {
       CHECK(issued.back() == (value ? "O" : "S") + std::to_string(stage));
     }
-    if (value) CHECK(e.source == kTmemP + stage * kTmemStage + uint32_t(step % kMmaSteps) * kMmaK / 2);
-    ++step;
+    if (value) CHECK(e.source == L::p_column + stage * L::s_stage_columns + uint32_t(step) * kMmaK / 2);
+    if (++step == (value ? L::value_steps : L::score_steps)) step = 0;
   }
   CHECK(issued == expected);
 }
 
-TEST_CASE("the load warp brings Q0, K, Q1, V, then K and V in descending order", "[promises]") {
-  const Problem problem{Dtype::fp16, false, 1, 256, 640, 1, 1, 0};
+PROMISE("the load warp brings Q0, K, Q1, V, then K and V in descending order") {
+  constexpr const Config& config = kConfig<dim>;
+  using L = Sizes<dim>;
+  const Problem problem{Dtype::fp16, false, 1, 256, 640, 1, 1, 0, dim};
   std::vector<int32_t> rows;  // coordinate of the sequence
   std::vector<uint32_t> destinations;
   for (const fa4sim_event& e : traced(problem)) {
@@ -182,14 +201,15 @@ TEST_CASE("the load warp brings Q0, K, Q1, V, then K and V in descending order",
   REQUIRE(destinations.size() == 12);
   const uint32_t base = destinations[0];  // Q stage 0 is the first tile of shared memory
   const auto kv = [&](uint32_t slot) {
-    return base + uint32_t(offsetof(SharedMap, kv)) + slot % kKvStages * kTileBytes;
+    return base + uint32_t(L::kv_offset + L::k_slot_offset(int(slot) % config.kv_slots));
   };
-  CHECK(destinations == std::vector<uint32_t>{base, kv(0), base + kTileBytes, kv(1), kv(2), kv(3), kv(4),
+  CHECK(destinations == std::vector<uint32_t>{base, kv(0), base + uint32_t(config.q_tile_bytes()), kv(1), kv(2), kv(3), kv(4),
                                               kv(5), kv(6), kv(7), kv(8), kv(9)});
 }
 
-TEST_CASE("softmax of one stage runs while the MMA of the other is in flight", "[promises]") {
-  const Problem problem{Dtype::fp16, false, 1, 256, 1024, 1, 1, 0};
+PROMISE("softmax of one stage runs while the MMA of the other is in flight") {
+  using L = Sizes<dim>;
+  const Problem problem{Dtype::fp16, false, 1, 256, 1024, 1, 1, 0, dim};
   const std::vector<fa4sim_event> events = traced(problem);
   for (const uint32_t stage : {0u, 1u}) {
     // One softmax step of the stage's first warp: from its first load of S to the landing of its last store
@@ -200,7 +220,7 @@ TEST_CASE("softmax of one stage runs while the MMA of the other is in flight", "
     std::vector<Step> steps;
     bool storing = true;
     for (const fa4sim_event& e : events) {
-      if (e.warp != uint32_t(kSoftmaxWarp) + stage * kWarpsPerRole) continue;
+      if (e.warp != uint32_t(L::softmax_warp) + stage * kWarpsPerRole) continue;
       if (e.kind == FA4SIM_EVENT_TMEM_LOAD) {
         if (storing) steps.push_back({e.begin, e.end});
         storing = false;
@@ -213,7 +233,7 @@ TEST_CASE("softmax of one stage runs while the MMA of the other is in flight", "
     REQUIRE(steps.size() == 8);
     for (size_t i = 1; i + 1 < steps.size(); ++i) {
       const auto overlaps = std::count_if(events.begin(), events.end(), [&](const fa4sim_event& e) {
-        return is_mma_of(e, 1 - stage) && e.begin < steps[i].end && e.end > steps[i].begin;
+        return is_mma_of<L>(e, 1 - stage) && e.begin < steps[i].end && e.end > steps[i].begin;
       });
       INFO("stage " << stage << ", step " << i);
       CHECK(overlaps > 0);
@@ -221,9 +241,9 @@ TEST_CASE("softmax of one stage runs while the MMA of the other is in flight", "
   }
 }
 
-TEST_CASE("LPT's longest CTA is shorter than linear's on causal work", "[promises]") {
+PROMISE("LPT's longest CTA is shorter than linear's on causal work") {
   for (const auto& [sms, batch] : std::array<std::array<int64_t, 2>, 2>{{{148, 4}, {8, 1}}}) {
-    const Problem problem{Dtype::fp16, true, batch, 512, 512, 32, 8, 0};
+    const Problem problem{Dtype::fp16, true, batch, 512, 512, 32, 8, 0, dim};
     const Inputs inputs = support::make_inputs(problem, 4);
     std::array<uint64_t, 2> longest{};
     for (const fa4_scheduler scheduler : {FA4_SCHEDULER_LINEAR, FA4_SCHEDULER_LPT}) {
@@ -239,8 +259,8 @@ TEST_CASE("LPT's longest CTA is shorter than linear's on causal work", "[promise
   }
 }
 
-TEST_CASE("results and counts do not depend on the number of host threads", "[promises]") {
-  const Problem problem{Dtype::bf16, true, 2, 400, 500, 6, 3, 0};
+PROMISE("results and counts do not depend on the number of host threads") {
+  const Problem problem{Dtype::bf16, true, 2, 400, 500, 6, 3, 0, dim};
   const Inputs inputs = support::make_inputs(problem, 6);
   support::RunResult first;
   fa4sim_counters first_counters{};

@@ -29,7 +29,7 @@ void compare_with_pytorch(bool causal) {
   REQUIRE(places.type == cli::NpyType::uint16);
   const int64_t count = places.shape.at(0);
   REQUIRE(count >= 64);
-  REQUIRE(rows.shape == std::vector<int64_t>{count, support::kHeadDim});
+  REQUIRE(rows.shape == std::vector<int64_t>{count, problem.head_dim});
   REQUIRE(places.shape == std::vector<int64_t>{count, 2});
   std::vector<uint16_t> torch(rows.data.size() / 2), place(places.data.size() / 2);
   std::memcpy(torch.data(), rows.data.data(), rows.data.size());
@@ -47,9 +47,9 @@ void compare_with_pytorch(bool causal) {
   int64_t outside_1e2 = 0, outside_strict = 0, torch_outside_strict = 0;
   for (int64_t r = 0; r < count; ++r) {
     const int64_t head = place[size_t(2 * r)], position = place[size_t(2 * r + 1)];
-    for (int64_t d = 0; d < support::kHeadDim; ++d) {
-      const size_t at = size_t((position * problem.q_heads + head) * support::kHeadDim + d);
-      const double theirs = support::fp16_to_float(torch[size_t(r * support::kHeadDim + d)]);
+    for (int64_t d = 0; d < problem.head_dim; ++d) {
+      const size_t at = size_t((position * problem.q_heads + head) * problem.head_dim + d);
+      const double theirs = support::fp16_to_float(torch[size_t(r * problem.head_dim + d)]);
       const double ours = support::fp16_to_float(result.o[at]);
       outside_1e2 += !(std::fabs(ours - theirs) <= 1e-2 + 1e-2 * std::fabs(theirs));
       outside_strict += !(std::fabs(ours - theirs) <= strict);

@@ -108,11 +108,11 @@ class Run(unittest.TestCase):
 
     def test_a_shape_with_check(self):
         text = run("--seq-q", 130, "--seq-kv", 200, "--heads", 4, "--kv-heads", 2, "--causal", "--check", "--sms", 3)
-        for part in ("fp16 causal B=1 Sq=130 Skv=200 Hq=4 Hkv=2 D=128", "3 SMs\n            asked for", "fa4_forward_f16_causal",
+        for part in ("fp16 causal B=1 Sq=130 Skv=200 Hq=4 Hkv=2 D=128", "3 SMs\n            asked for", "fa4_forward_f16_d128_causal",
                      "LPT scheduler", "simulated on", "softmax 0", "correction", "max error", "worst at batch", "PASS"):
             self.assertIn(part, text)
         text = run("--dtype", "bf16", "--seq-q", 5, "--heads", 1, "--kv-heads", 1, "--scheduler", "lpt", "--scale", "-0.5", "--check")
-        for part in ("bf16 full", "148 SMs", "fa4_forward_bf16_full", "LPT", "scale -0.5", "PASS"):
+        for part in ("bf16 full", "148 SMs", "fa4_forward_bf16_d128_full", "LPT", "scale -0.5", "PASS"):
             self.assertIn(part, text)
 
     def test_nothing_to_compute(self):
@@ -209,12 +209,12 @@ class Run(unittest.TestCase):
         self.refused(*files.write("<u2"), "--dtype", "fp16", says=["uint16", "bfloat16"])
         self.refused(*files.write("<f2"), "--dtype", "bf16", says=["float16"])
 
-    def test_head_dimension_64_is_refused(self):
+    def test_a_head_dimension_without_kernel_is_refused(self):
         arguments = []
         for name in "qkv":
-            (self.folder / f"{name}.npy").write_bytes(pack_npy("<f2", (1, 2, 1, 64), bytes(256)))
+            (self.folder / f"{name}.npy").write_bytes(pack_npy("<f2", (1, 2, 1, 80), bytes(320)))
             arguments += [f"--{name}", self.folder / f"{name}.npy"]
-        self.refused(*arguments, says=["head_dim", "64", "128"])
+        self.refused(*arguments, says=["head_dim is 80", "64 and 128"])
 
     def test_an_output_that_cannot_be_written_is_refused_first(self):
         text = run("--out", self.folder / "absent" / "o.npy", expect=2)
@@ -327,7 +327,7 @@ class Verify(unittest.TestCase):
 class Info(unittest.TestCase):
     def test_info(self):
         text = fa4("info", "--driver", SIMULATOR)
-        for part in ("simulated", "sm_100f cubin", "fa4_forward_f16_full", "fa4_forward_bf16_causal", "setmaxnreg", "softmax 0",
+        for part in ("simulated", "sm_100f cubin", "fa4_forward_f16_d128_full", "fa4_forward_bf16_d128_causal", "setmaxnreg", "softmax 0",
                      "sKV slot 2", "P1", "O1", "p_o_rescale", "256", "TMABar", "TCGen05Bar", "MBarrier", "corr_epi.empty"):
             self.assertIn(part, text)
 

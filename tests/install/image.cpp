@@ -4,7 +4,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fa4/kernel/params.h>
-#include <fa4/kernel/tile.h>
+#include <fa4/kernel/blackwell/kernels.h>
 
 #include <algorithm>
 #include <cmath>
@@ -69,13 +69,15 @@ int main(int argc, char** argv) {
   CALL(cuDevicePrimaryCtxRetain, &context, device);
   CALL(cuCtxSetCurrent, context);
   CALL(cuModuleLoad, &module, argv[2]);
-  CALL(cuModuleGetFunction, &kernel, module, "fa4_forward_f16_causal");
-  CALL(cuFuncSetAttribute, kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, fa4::kDynamicSharedBytes);
+  const fa4::Kernel& about = *fa4::find_kernel(fa4::ElementType::f16, fa4::MaskKind::causal, 128, 128);
+  CALL(cuModuleGetFunction, &kernel, module, about.entry);
+  CALL(cuFuncSetAttribute, kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+       static_cast<int>(about.shared_bytes));
 
   fill_inputs();
   const CUdeviceptr o = upload(o_host, sizeof o_host), lse = upload(lse_host, sizeof lse_host);
   constexpr unsigned packed_heads = Q_HEADS / KV_HEADS;  // 2: a power of two up to 128 packs entirely
-  constexpr int block_positions = 2 * fa4::kTileRows / packed_heads;
+  const int block_positions = about.config.block_rows() / static_cast<int>(packed_heads);
   fa4::AttentionParams params{};
   encode(params.q, upload(q_host, sizeof q_host), SEQ_Q, Q_HEADS, packed_heads);
   encode(params.k, upload(k_host, sizeof k_host), SEQ_KV, KV_HEADS, 1);
@@ -90,15 +92,16 @@ int main(int argc, char** argv) {
   params.head_groups = Q_HEADS / packed_heads;
   params.groups_per_kv_head = 1;
   params.m_blocks = (SEQ_Q + block_positions - 1) / block_positions;
-  params.task_count = BATCH * params.head_groups * params.m_blocks;
+  params.all_groups = BATCH * params.head_groups;
+  params.task_count = params.all_groups * params.m_blocks;
   params.scheduler = fa4::SchedulerKind::linear;
   params.lpt_section_groups = 1;
   params.scale = static_cast<float>(1 / std::sqrt(128.0));
   params.scale_log2 = static_cast<float>(1.4426950408889634 / std::sqrt(128.0));
 
   void* arguments[] = {&params};
-  CALL(cuLaunchKernel, kernel, std::min(params.task_count, 3), 1, 1, fa4::kThreads, 1, 1,
-       fa4::kDynamicSharedBytes, nullptr, arguments, nullptr);
+  CALL(cuLaunchKernel, kernel, std::min(params.task_count, 3), 1, 1, about.threads, 1, 1,
+       about.shared_bytes, nullptr, arguments, nullptr);
   CALL(cuCtxSynchronize);
   CALL(cuMemcpyDtoH, o_host, o, sizeof o_host);
   CALL(cuMemcpyDtoH, lse_host, lse, sizeof lse_host);

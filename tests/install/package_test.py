@@ -39,14 +39,15 @@ with tempfile.TemporaryDirectory(prefix="fa4-package-") as scratch:
 
     library_folder, image = variable("libdir"), variable("image")
     require(image.is_file() and image.stat().st_size > 0, f"the image {image} is not installed")
-    for header in ("fa4.h", "fa4.hpp", "kernel/params.h", "kernel/names.h", "kernel/tile.h", "kernel/scheduler.h"):
+    for header in ("fa4.h", "fa4.hpp", "kernel/params.h", "kernel/names.h", "kernel/scheduler.h",
+                   "kernel/blackwell/kernels.h"):
         require((variable("includedir") / "fa4" / header).is_file(), f"the header fa4/{header} is not installed")
 
     forward, raw = pathlib.Path(scratch) / "forward", pathlib.Path(scratch) / "image"
     strict = ["-Wall", "-Wextra", "-Werror", "-isystem", arguments.cuda_include]
     run(["cc", "-std=c11", "-D_GNU_SOURCE", *strict, HERE / "forward.c", "-o", forward, *ask("--cflags", "--libs"),
          "-ldl", "-lm"])
-    run(["c++", "-std=c++17", *strict, HERE / "image.cpp", "-o", raw, *ask("--cflags"), "-ldl", "-lm"])
+    run(["c++", "-std=c++20", *strict, HERE / "image.cpp", "-o", raw, *ask("--cflags"), "-ldl", "-lm"])
     if not arguments.driver:
         print("no driver library was given: the programs were built and not run")
     else:

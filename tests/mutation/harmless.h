@@ -23,7 +23,7 @@ inline std::span<const Harmless> harmless() {
   static const Harmless table[] = {
       // ---- waits that another path makes redundant ----
       {Because::another_path, "remove wait",
-       "cta.bar.kv_empty.wait(kv.index, kv.phase); <- load_kv(params.v, blocks - 1);", "",
+       "cta.bar.kv_empty.wait(kv.index, kv.phase); <- load_v(blocks.end - 1);", "",
        "the slot held the last K of the task before; q_empty[1], which load_q(1) has just waited for, is "
        "committed after all MMAs that read that K"},
       // ---- both stages exchanged, the later signal covering the earlier ----
@@ -36,12 +36,12 @@ inline std::span<const Harmless> harmless() {
        "q_empty[1] is committed after q_empty[0], and a commit covers all MMAs before it; load_q(1) waits "
        "for the same phase once more"},
       {Because::nothing_to_order, "wait on the neighbour",
-       "for (int stage = 0; stage < kQStages; ++stage) cta.bar.q_empty.wait(stage, q_phase);", "",
+       "for (int stage = 0; stage < config.q_stages; ++stage) cta.bar.q_empty.wait(stage, q_phase);", "",
        "both stages are waited for, in the other order"},
       {Because::another_path, "wait on the neighbour", "cta.bar.corr_epi_full.wait(stage, phase);", "",
        "correction hands over tile 1 after tile 0, so the first wait covers both"},
       {Because::nothing_to_order, "arrive at the neighbour",
-       "for (int stage = 0; stage < kQStages; ++stage) cta.bar.p_o_rescale.arrive(stage);", "",
+       "for (int stage = 0; stage < config.q_stages; ++stage) cta.bar.p_o_rescale.arrive(stage);", "",
        "both stages are released, in the other order, and nothing has touched O yet"},
       {Because::another_path, "arrive at the neighbour",
        "cta.bar.corr_epi_full.arrive(stage); <- hand_over(stage);", "",
@@ -59,16 +59,16 @@ inline std::span<const Harmless> harmless() {
        "the only tcgen05 operation before it is alloc, which blocks until it is done: no asynchronous "
        "operation that a fence would order"},
       {Because::nothing_to_order, "remove fence::after_thread_sync",
-       "ptx::tcgen05_fence_after_thread_sync();", "before const Cta cta",
+       "ptx::tcgen05_fence_after_thread_sync();", "before const uint32_t tmem",
        "as its counterpart before the barrier"},
       {Because::another_path, "remove fence::after_thread_sync", "ptx::tcgen05_fence_after_thread_sync();",
-       "before if (warp == kMmaWarp) ptx::tcgen05_dealloc",
+       "before if (warp == L::mma_warp) ptx::tcgen05_dealloc",
        "what follows is dealloc, no asynchronous operation either: the barrier orders it"},
       {Because::nothing_to_order, "remove fence::before_thread_sync",
-       "ptx::tcgen05_fence_before_thread_sync(); <- for (; block >= unmasked", "",
+       "ptx::tcgen05_fence_before_thread_sync(); <- while (block > blocks.unmasked_end", "",
        "as the next one; and the masked blocks, one or two of a task, leave no pair to it"},
       {Because::another_path, "remove fence::before_thread_sync",
-       "ptx::tcgen05_fence_before_thread_sync(); <- for (; block >= 0", "",
+       "ptx::tcgen05_fence_before_thread_sync(); <- while (block > blocks.unmasked_begin", "",
        "correction needs of this thread only that it has seen s_ready, and a commit stands for the "
        "completion of its MMAs wherever it is "
        "passed on to; the thread's own loads of S are handed over by the fence before p_o_rescale"},

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "asm/attention/tile.h"
 #include "runtime/plan.h"
 #include "support/placement.h"
 #include "support/record.h"
@@ -22,7 +21,6 @@ using support::Problem;
 namespace {
 
 // More than the kernel needs in the longest of the configurations; a mutant that never ends is stopped soon.
-// soon.
 constexpr uint64_t kBudget = 400'000;
 
 std::string first_lines(const std::string& report, int count) {
@@ -53,10 +51,9 @@ CUtensorMap encode(const TensorMapDescription& d) {
 
 }  // namespace
 
-const std::vector<std::string>& entries() {
-  static const std::vector<std::string> names = {kKernelNames[kernel_index(false, false)],
-                                                 kKernelNames[kernel_index(false, true)]};
-  return names;
+std::vector<const Kernel*> kernels(int head_dim) {
+  return {find_kernel(ElementType::f16, MaskKind::full, head_dim, head_dim),
+          find_kernel(ElementType::f16, MaskKind::causal, head_dim, head_dim)};
 }
 
 const char* name_of(Verdict::By by) {
@@ -79,7 +76,7 @@ const char* name_of(Verdict::By by) {
   return "";
 }
 
-Judge::Judge(uint32_t seeds) : seeds_(seeds) {
+Judge::Judge(int head_dim, uint32_t seeds) : seeds_(seeds) {
   const auto add = [&](const Problem& problem, uint32_t ctas, bool lpt, support::Inputs inputs) {
     Config c{problem, ctas, lpt, std::move(inputs), {}, {}};
     c.expected = support::reference_double(problem, c.inputs);
@@ -89,17 +86,17 @@ Judge::Judge(uint32_t seeds) : seeds_(seeds) {
   };
   // One CTA: eight tasks, the first three without a visible key, then tails at the diagonal and up to three
   // blocks; the scale makes maxima move by more than 8 in log2 again and again.
-  const Problem mixed{Dtype::fp16, true, 1, 460, 260, 4, 1, 0.5};
+  const Problem mixed{Dtype::fp16, true, 1, 460, 260, 4, 1, 0.5, head_dim};
   add(mixed, 1, false, support::make_inputs(mixed, 11));
   // Two CTAs, longest tasks first, several batches, tiles of stage 1 that straddle two blocks; the default
   // scale: maxima that move by less are kept.
-  const Problem lpt{Dtype::fp16, true, 2, 300, 448, 2, 1, 0};
+  const Problem lpt{Dtype::fp16, true, 2, 300, 448, 2, 1, 0, head_dim};
   add(lpt, 2, true, support::make_inputs(lpt, 12));
   // Three CTAs with two tasks each, no mask but for the tail, five blocks: every ring goes round.
-  const Problem full{Dtype::fp16, false, 3, 257, 577, 1, 1, 0.3};
+  const Problem full{Dtype::fp16, false, 3, 257, 577, 1, 1, 0.3, head_dim};
   add(full, 3, false, support::make_inputs(full, 13));
   // One row in five has scores so large that its maximum is subtracted before they are scaled; in the last block.
-  const Problem large{Dtype::fp16, false, 1, 140, 300, 1, 1, 100};
+  const Problem large{Dtype::fp16, false, 1, 140, 300, 1, 1, 100, head_dim};
   add(large, 1, false,
       support::make_exact_inputs(
           large, 14, [](int64_t i) { return i % 5 ? 0.0f : 16384.0f; }, [](int64_t) { return 256.0f; }));
@@ -107,8 +104,8 @@ Judge::Judge(uint32_t seeds) : seeds_(seeds) {
 
 Judge::Output Judge::run(sim::test::Kernel& kernel, const Config& config) {
   const Problem& p = config.problem;
-  const auto dense = [](uint64_t address, int64_t seq, int64_t heads) {
-    return fa4_tensor{address, seq * heads * kHeadDim, heads * kHeadDim, kHeadDim};
+  const auto dense = [&](uint64_t address, int64_t seq, int64_t heads) {
+    return fa4_tensor{address, seq * heads * p.head_dim, heads * p.head_dim, p.head_dim};
   };
   fa4_forward_params problem{};
   problem.struct_size = sizeof problem;
@@ -120,7 +117,7 @@ Judge::Output Judge::run(sim::test::Kernel& kernel, const Config& config) {
   problem.seq_kv = p.seq_kv;
   problem.q_heads = p.q_heads;
   problem.kv_heads = p.kv_heads;
-  problem.head_dim = kHeadDim;
+  problem.head_dim = p.head_dim;
   problem.softmax_scale = p.scale;
   problem.max_ctas = int32_t(config.ctas);
   problem.q = dense(kernel.upload(config.inputs.q), p.seq_q, p.q_heads);
@@ -138,7 +135,7 @@ Judge::Output Judge::run(sim::test::Kernel& kernel, const Config& config) {
   plan.params.k = encode(plan.k);
   plan.params.v = encode(plan.v);
   plan.params.o = encode(plan.o);
-  kernel.run(kKernelNames[plan.kernel], {{plan.grid, 1, 1}, {kThreads, 1, 1}, kDynamicSharedBytes},
+  kernel.run(plan.kernel->entry, {{plan.grid, 1, 1}, {plan.kernel->threads, 1, 1}, plan.kernel->shared_bytes},
              plan.params);
   Output output{kernel.read<uint16_t>(problem.o.data, size_t(p.q_elements())),
                 kernel.read<float>(problem.lse, size_t(p.lse_elements()))};

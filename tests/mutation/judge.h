@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "asm/attention/blackwell/kernels.h"
 #include "support/compare.h"
 #include "support/inputs.h"
 #include "tests/sim/engine/kernel.h"
@@ -18,8 +19,8 @@
 
 namespace fa4::mutation {
 
-// The entries that the configurations launch.
-const std::vector<std::string>& entries();
+// The kernels that the configurations launch, full and causal.
+std::vector<const Kernel*> kernels(int head_dim);
 
 struct Verdict {
   enum class By { nobody, load, fault, error, warning, numbers, timing };
@@ -33,7 +34,7 @@ const char* name_of(Verdict::By by);
 
 class Judge {
  public:
-  explicit Judge(uint32_t seeds);
+  Judge(int head_dim, uint32_t seeds);
   // Stops at the first thing that is wrong.
   Verdict judge(const std::string& ptx) const;
   // In each configuration, with nominal timing: what orders accesses that conflict, for these pairs of lines

@@ -22,14 +22,19 @@ namespace {
 
 constexpr uint32_t kSeeds = 8;
 
+// The kernels of one head dimension, and their judge. A process looks at one.
+int head_dim() {
+  const char* dim = std::getenv("FA4_MUTATION_HEAD_DIM");
+  return dim ? std::atoi(dim) : 128;
+}
 const KernelText& kernel() {
-  static const KernelText text(fa4::sim::test::read_text(MUTATION_KERNEL_PTX), entries(),
+  static const KernelText text(fa4::sim::test::read_text(MUTATION_KERNEL_PTX), kernels(head_dim()),
                                MUTATION_SOURCE_ROOT);
   return text;
 }
 const Judge& judge() {
   const char* seeds = std::getenv("FA4_MUTATION_SEEDS");
-  static const Judge judge(seeds ? uint32_t(std::atoi(seeds)) : kSeeds);
+  static const Judge judge(head_dim(), seeds ? uint32_t(std::atoi(seeds)) : kSeeds);
   return judge;
 }
 
@@ -126,7 +131,7 @@ void expect_kills(const std::vector<Task>& tasks) {
     if (!v.killed())
       std::printf("  survives: %s: %s\n    %s\n", tasks[i].kind.c_str(), tasks[i].where.c_str(),
                   reason ? reason->why : "NOT ARGUED");
-    support::record("mutant: " + tasks[i].kind + ": " + (tasks[i].kind == "source" ? tasks[i].where : "") + ": " +
+    support::record("mutant D=" + std::to_string(head_dim()) + ": " + tasks[i].kind + ": " + (tasks[i].kind == "source" ? tasks[i].where : "") + ": " +
                     name_of(v.by) + ": " + v.sentence.substr(0, v.sentence.find(';')) + ": " + v.actors);
     INFO(tasks[i].kind << ": " << tasks[i].where << "\n" << v.sentence << "\n" << v.run);
     if (v.killed()) {
@@ -180,7 +185,7 @@ TEST_CASE("mutants of the source", "[source]") {
         {"source",
          name,
          [path] {
-           return KernelText(fa4::sim::test::read_text(path), entries(), MUTATION_SOURCE_ROOT).text();
+           return KernelText(fa4::sim::test::read_text(path), kernels(head_dim()), MUTATION_SOURCE_ROOT).text();
          },
          {}});
   }

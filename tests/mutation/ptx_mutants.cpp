@@ -10,7 +10,6 @@
 #include <memory>
 #include <stdexcept>
 
-#include "asm/attention/tile.h"
 
 namespace fa4::mutation {
 namespace {
@@ -62,16 +61,18 @@ Change last_operand(const std::string& opcode, const std::string& with) {
 
 // The barrier in the last pair of brackets replaced by its neighbour: the next stage of the same ring, and
 // the first one after the last, so that flavour and count agree.
-std::string neighbour(const std::string& line) {
+std::string neighbour(const Kernel& kernel, const std::string& line) {
   const size_t begin = line.rfind('['), end = line.find(']', begin);
   const std::string address = line.substr(begin + 1, end - begin - 1);
   std::string text =
       "{ .reg .b32 offset, changed; .reg .pred wraps; mov.u32 offset, _ZN3fa414dynamic_sharedE; sub.s32 "
       "offset, " +
       address + ", offset; add.s32 changed, " + address + ", 8; ";
-  for (const BarrierRow& row : kBarriers) {
-    text += "setp.eq.u32 wraps, offset, " + std::to_string(barrier_offset(row.id, row.stages - 1)) +
-            "; @wraps sub.s32 changed, changed, " + std::to_string(8 * row.stages) + "; ";
+  const BarrierTable table = barrier_table(kernel.config);
+  for (uint32_t id = 0; id < BarrierTable::kinds; ++id) {
+    const uint32_t stages = table.row[id].stages, last = kernel.barriers_offset + 8 * (table.slot(id) + stages - 1);
+    text += "setp.eq.u32 wraps, offset, " + std::to_string(last) + "; @wraps sub.s32 changed, changed, " +
+            std::to_string(8 * stages) + "; ";
   }
   return text + line.substr(0, begin) + "[changed" + line.substr(end) + " }";
 }
@@ -88,8 +89,9 @@ struct Kind {
   Change change;
 };
 
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all = {
+std::vector<Kind> kinds(const Kernel& kernel) {
+  const Change neighbour = [&](const std::string& line) { return mutation::neighbour(kernel, line); };
+  return {
       {"remove wait", "mbarrier.try_wait.", always_true},
       {"wait for the other parity", "mbarrier.try_wait.", last_operand("xor.b32", "1")},
       {"wait on the neighbour", "mbarrier.try_wait.", neighbour},
@@ -124,21 +126,21 @@ const std::vector<Kind>& kinds() {
       {"remove dealloc", "tcgen05.dealloc", removed},
       {"remove relinquish_alloc_permit", "tcgen05.relinquish_alloc_permit", removed},
   };
-  return all;
 }
 
 }  // namespace
 
-KernelText::KernelText(const std::string& ptx, const std::vector<std::string>& entries,
+KernelText::KernelText(const std::string& ptx, const std::vector<const Kernel*>& kernels,
                        const std::string& source_root)
-    : source_root_(source_root) {
+    : kernel_(*kernels.front()), source_root_(source_root) {
   const std::string head = ".visible .entry ";
   const size_t first = ptx.find(head);
   if (first == std::string::npos) throw std::runtime_error("the PTX has no entry");
   std::string text = ptx.substr(0, first), rest;
   for (size_t at = first; at != std::string::npos;) {
     const size_t end = ptx.find("\n}\n", at) + 3, next = ptx.find(head, at + 1);
-    for (const std::string& name : entries) {
+    for (const Kernel* kernel : kernels) {
+      const std::string name = kernel->entry;
       if (ptx.compare(at + head.size(), name.size() + 1, name + "(") == 0) text += ptx.substr(at, end - at);
     }
     if (next == std::string::npos) rest = ptx.substr(end);
@@ -218,7 +220,7 @@ KernelText::Site KernelText::site(size_t line) const {
       const std::string tag = "init_row<(fa4::BarrierId)";
       if (const size_t begin = name ? std::string(name.get()).find(tag) : std::string::npos;
           begin != std::string::npos) {
-        const std::string row = kBarriers[std::atoi(name.get() + begin + tag.size())].name;
+        const std::string row = barrier_table(kernel_.config).row[std::atoi(name.get() + begin + tag.size())].name;
         if (!has(site.key, row)) {
           site.key += row + " ";
           site.where = row;
@@ -226,7 +228,7 @@ KernelText::Site KernelText::site(size_t line) const {
         }
       }
     }
-    const bool primitive = has(file, "asm/ptx/") || has(file, "barriers.cuh") || !has(file, "asm/");
+    const bool primitive = has(file, "asm/ptx/") || has(file, "barriers.cuh") || has(file, "barrier_ring.cuh") || !has(file, "asm/");
     const bool outer = has(file, "attention.cu") && told;
     if (primitive || outer) continue;
     site.where += (told ? " <- " : "") + source_line(at.file, at.line);
@@ -254,7 +256,7 @@ std::string KernelText::text(const Mutant& mutant) const {
 
 std::vector<Mutant> KernelText::mutants() const {
   std::vector<Mutant> all;
-  for (const Kind& kind : kinds()) {
+  for (const Kind& kind : kinds(kernel_)) {
     std::map<std::string, size_t> by_key;
     std::map<std::string, std::vector<std::pair<size_t, std::string>>>
         same_words;  // mutant, where it is in full

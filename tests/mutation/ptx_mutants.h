@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "asm/attention/blackwell/kernels.h"
+
 namespace fa4::mutation {
 
 struct Mutant {
@@ -18,8 +20,8 @@ struct Mutant {
 
 class KernelText {
  public:
-  // `entries` of the module alone; source_root: where the names of .file begin.
-  KernelText(const std::string& ptx, const std::vector<std::string>& entries, const std::string& source_root);
+  // The entries of `kernels` alone, which have one layout of barriers; source_root: where the names of .file begin.
+  KernelText(const std::string& ptx, const std::vector<const Kernel*>& kernels, const std::string& source_root);
 
   std::string text() const;
   std::string text(const Mutant& mutant) const;
@@ -41,6 +43,7 @@ class KernelText {
     std::string function;  // symbol
     int caller = -1;       // index into locations_
   };
+  const Kernel& kernel_;  // the first
   std::string source_root_;
   std::vector<std::string> lines_;
   std::vector<Location> locations_;

@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "asm/attention/tile.h"
 #include "call_counter.h"
 #include "fake_driver.h"
 #include "problems.h"
@@ -98,15 +97,15 @@ bool same_launch(const FakeLaunch& launch, const Problem& problem, const FakeDri
   fa4::AttentionParams got = launch.params, want = plan.params;
   const bool maps = same_map(got.q, plan.q) && same_map(got.k, plan.k) && same_map(got.v, plan.v) &&
                     same_map(got.o, plan.o);
-  return maps && std::strcmp(name, fa4::kKernelNames[plan.kernel]) == 0 && launch.grid[0] == plan.grid &&
-         launch.grid[1] == 1 && launch.grid[2] == 1 && launch.block[0] == fa4::kThreads &&
-         launch.block[1] == 1 && launch.block[2] == 1 && launch.shared_bytes == fa4::kDynamicSharedBytes &&
+  return maps && std::strcmp(name, plan.kernel->entry) == 0 && launch.grid[0] == plan.grid &&
+         launch.grid[1] == 1 && launch.grid[2] == 1 && launch.block[0] == plan.kernel->threads &&
+         launch.block[1] == 1 && launch.block[2] == 1 && launch.shared_bytes == plan.kernel->shared_bytes &&
          launch.stream == static_cast<CUstream>(problem.stream) && got.lse == want.lse &&
          got.lse_batch_stride == want.lse_batch_stride && got.lse_head_stride == want.lse_head_stride &&
          got.seq_q == want.seq_q && got.seq_kv == want.seq_kv &&
          got.packed_heads_log2 == want.packed_heads_log2 && got.head_groups == want.head_groups &&
          got.groups_per_kv_head == want.groups_per_kv_head && got.m_blocks == want.m_blocks &&
-         got.task_count == want.task_count && got.scheduler == want.scheduler &&
+         got.all_groups == want.all_groups && got.task_count == want.task_count && got.scheduler == want.scheduler &&
          got.lpt_section_groups == want.lpt_section_groups && got.scale_log2 == want.scale_log2 &&
          got.scale == want.scale && got.negate_scores == want.negate_scores;
 }
@@ -118,8 +117,9 @@ TEST_CASE("creation loads the image once and grants each kernel its shared memor
   {
     fa4::Context context(FA4_FAKE_DRIVER);
     CHECK(fake.driver->loads == 1);
-    CHECK(fake.driver->kernel_count == 4);
-    for (uint32_t i = 0; i < 4; ++i) CHECK(fake.driver->shared_bytes[i] == fa4::kDynamicSharedBytes);
+    CHECK(fake.driver->kernel_count == fa4::kKernelCount);
+    for (uint32_t i = 0; i < fa4::kKernelCount; ++i)
+      CHECK(fake.driver->shared_bytes[i] == fa4::kKernels[i].shared_bytes);
     CHECK(fake.driver->unloads == 0);
     CHECK(fake.driver->launch_count == 0);
     fa4::Context moved(std::move(context));
@@ -198,9 +198,9 @@ TEST_CASE("creation is refused with a reason", "[runtime]") {
     expect_refusal(params, FA4_ERROR_DRIVER, {"error 999, a code unknown to the driver: no text"});
   }
   SECTION("a kernel that the image lacks") {
-    fake.driver->missing_kernel = "fa4_forward_bf16_causal";
+    fake.driver->missing_kernel = "fa4_forward_bf16_d128_causal";
     expect_refusal(params, FA4_ERROR_DRIVER,
-                   {"cuModuleGetFunction of fa4_forward_bf16_causal failed with error 500"});
+                   {"cuModuleGetFunction of fa4_forward_bf16_d128_causal failed with error 500"});
     CHECK(fake.driver->unloads == 1);
   }
   SECTION("params of another version") {
@@ -253,7 +253,7 @@ TEST_CASE("an empty problem succeeds and launches nothing", "[runtime]") {
   problem.seq_q = 0;
   context.forward(problem);
   CHECK(fake.driver->calls == 0);
-  problem.head_dim = 64;
+  problem.head_dim = 80;
   CHECK(fa4_forward(context.get(), &problem) == FA4_ERROR_UNSUPPORTED);
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "asm/attention/tile.h"
+#include "asm/attention/task.h"
 #include "problems.h"
 #include "support/catch.h"
 
@@ -65,22 +65,25 @@ int uncovered(const Problem& problem, const Plan& plan) {
   const fa4::AttentionParams& p = plan.params;
   std::vector<int> written(static_cast<size_t>(problem.batch * problem.q_heads * problem.seq_q));
   int wrong = 0;
-  const int64_t packed = int64_t{1} << p.packed_heads_log2, positions = 128 / packed;
+  constexpr fa4::Config config =
+      fa4::blackwell_config(fa4::ElementType::f16, fa4::MaskKind::full, 128, 128);
   for (int32_t cta = 0; cta < static_cast<int32_t>(plan.grid); ++cta) {
     for (int32_t wave = 0;; ++wave) {
       const int32_t index =
           fa4::task_of(p.scheduler, cta, wave, static_cast<int32_t>(plan.grid), p.task_count);
       if (index < 0) break;
-      const fa4::Task task =
-          fa4::decode_task(p.scheduler, index, p.task_count, p.head_groups, p.m_blocks, p.lpt_section_groups);
-      const int64_t kv_head = task.head_group / p.groups_per_kv_head;
-      for (int64_t row = 0; row < 256; ++row) {
-        const int64_t head = task.head_group * packed + row % 128 % packed;
-        const int64_t position = (2 * task.m_block + row / 128) * positions + row % 128 / packed;
-        wrong += head >= problem.q_heads || kv_head != head / (problem.q_heads / problem.kv_heads);
-        if (position < problem.seq_q)
-          ++written[size_t((task.batch * problem.q_heads + head) * problem.seq_q + position)];
+      const fa4::Task task = fa4::make_task<config>(
+          p, fa4::decode_task(p.scheduler, index, p.all_groups, p.head_groups, p.m_blocks, p.lpt_section_groups));
+      int64_t rows = 0;
+      for (int32_t row = 0; row < config.block_rows(); ++row) {
+        const int32_t stage = row / fa4::kTileRows, tile_row = row % fa4::kTileRows;
+        const int64_t head = task.row_head(tile_row), position = task.row_position(stage, tile_row);
+        wrong += head >= problem.q_heads || task.kv_head != head / (problem.q_heads / problem.kv_heads);
+        if (position >= problem.seq_q) continue;
+        ++rows;
+        ++written[size_t((task.batch * problem.q_heads + head) * problem.seq_q + position)];
       }
+      wrong += rows != task.rows || task.seq_q != problem.seq_q || task.seq_kv != problem.seq_kv;
     }
   }
   for (int count : written) wrong += count != 1;
@@ -152,7 +155,7 @@ TEST_CASE("the seed's configuration", "[runtime]") {
   Problem problem =
       fa4::test::dense_problem({.batch = 1, .seq_q = 1024, .seq_kv = 1024, .q_heads = 32, .kv_heads = 8});
   Plan plan = plan_of(problem);
-  CHECK(std::string(fa4::kKernelNames[plan.kernel]) == "fa4_forward_f16_full");
+  CHECK(std::string(plan.kernel->entry) == "fa4_forward_f16_d128_full");
   CHECK(plan.grid == 128);
   CHECK(plan.params.packed_heads_log2 == 2);
   CHECK(plan.params.head_groups == 8);
@@ -177,7 +180,7 @@ TEST_CASE("the seed's configuration", "[runtime]") {
   problem.dtype = FA4_BF16;
   problem.set_causal().set_max_ctas(8).set_softmax_scale(-0.5);
   plan = plan_of(problem);
-  CHECK(std::string(fa4::kKernelNames[plan.kernel]) == "fa4_forward_bf16_causal");
+  CHECK(std::string(plan.kernel->entry) == "fa4_forward_bf16_d128_causal");
   CHECK(plan.grid == 8);
   CHECK(plan.params.scheduler == fa4::SchedulerKind::lpt);
   CHECK(plan.params.scale == 0.5f);
@@ -191,13 +194,6 @@ TEST_CASE("the seed's configuration", "[runtime]") {
   CHECK(plan_of(problem).params.scheduler == fa4::SchedulerKind::lpt);
   problem.set_max_ctas(1000);
   CHECK(plan_of(problem, 3).grid == 3);
-}
-
-TEST_CASE("kernel names by index", "[runtime]") {
-  CHECK(std::string(fa4::kKernelNames[fa4::kernel_index(false, false)]) == "fa4_forward_f16_full");
-  CHECK(std::string(fa4::kKernelNames[fa4::kernel_index(false, true)]) == "fa4_forward_f16_causal");
-  CHECK(std::string(fa4::kKernelNames[fa4::kernel_index(true, false)]) == "fa4_forward_bf16_full");
-  CHECK(std::string(fa4::kKernelNames[fa4::kernel_index(true, true)]) == "fa4_forward_bf16_causal");
 }
 
 TEST_CASE("LPT sections hold as many KV heads as the L2 cache", "[runtime]") {

@@ -17,7 +17,7 @@ void for_each_row(const Problem& p, int64_t seq, int64_t heads, const View& view
   for (int64_t b = 0; b < p.batch; ++b)
     for (int64_t s = 0; s < seq; ++s)
       for (int64_t h = 0; h < heads; ++h)
-        visit(size_t(view.at(b, s, h)), size_t(((b * seq + s) * heads + h) * kHeadDim));
+        visit(size_t(view.at(b, s, h)), size_t(((b * seq + s) * heads + h) * p.head_dim));
 }
 
 template <typename T>
@@ -83,7 +83,7 @@ RunResult AttentionDevice::run(const Problem& problem, const Inputs& inputs, con
   const auto scatter = [&](const std::vector<uint16_t>& packed, int64_t seq, int64_t heads,
                            const View& view) {
     for_each_row(problem, seq, heads, view, [&](size_t to, size_t from) {
-      std::copy_n(packed.begin() + int64_t(from), kHeadDim, host[size_t(view.buffer)].begin() + int64_t(to));
+      std::copy_n(packed.begin() + int64_t(from), problem.head_dim, host[size_t(view.buffer)].begin() + int64_t(to));
     });
   };
   scatter(inputs.q, problem.seq_q, problem.q_heads, placement.q);
@@ -112,7 +112,7 @@ RunResult AttentionDevice::run(const Problem& problem, const Inputs& inputs, con
     params.seq_kv = problem.seq_kv;
     params.q_heads = problem.q_heads;
     params.kv_heads = problem.kv_heads;
-    params.head_dim = kHeadDim;
+    params.head_dim = problem.head_dim;
     params.q = tensor(placement.q, *buffers[size_t(placement.q.buffer)]);
     params.k = tensor(placement.k, *buffers[size_t(placement.k.buffer)]);
     params.v = tensor(placement.v, *buffers[size_t(placement.v.buffer)]);
@@ -143,8 +143,8 @@ RunResult AttentionDevice::run(const Problem& problem, const Inputs& inputs, con
       if (i == size_t(placement.o.buffer)) {
         result.o.resize(size_t(problem.q_elements()));
         for_each_row(problem, problem.seq_q, problem.q_heads, placement.o, [&](size_t from, size_t to) {
-          std::copy_n(after.begin() + int64_t(from), kHeadDim, result.o.begin() + int64_t(to));
-          std::fill_n(after.begin() + int64_t(from), kHeadDim, kPoison16);  // what is left must be as it was
+          std::copy_n(after.begin() + int64_t(from), problem.head_dim, result.o.begin() + int64_t(to));
+          std::fill_n(after.begin() + int64_t(from), problem.head_dim, kPoison16);  // what is left must be as it was
         });
       }
       const auto changed = std::mismatch(after.begin(), after.end(), host[i].begin());

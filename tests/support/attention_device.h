@@ -29,7 +29,7 @@ struct RunOptions {
 };
 
 struct RunResult {
-  std::vector<uint16_t> o;  // packed (batch, seq_q, q_heads, 128)
+  std::vector<uint16_t> o;  // packed (batch, seq_q, q_heads, head_dim)
   std::vector<float> lse;   // packed (batch, q_heads, seq_q); empty unless wanted
   double seconds = 0;       // of the launch: host time when simulated, the GPU's clock otherwise
   std::string

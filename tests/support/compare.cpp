@@ -50,9 +50,9 @@ Comparison compare_o_with(const Problem& problem, const Reference& expected, con
   Accumulator accumulator;
   for (int64_t i = 0; i < problem.q_elements(); ++i) {
     accumulator.add(value(size_t(i)), expected.o[size_t(i)], [&] {
-      const int64_t row = i / kHeadDim;
+      const int64_t row = i / problem.head_dim;
       const int64_t head = row % problem.q_heads, token = row / problem.q_heads;
-      return std::array<int64_t, 4>{token / problem.seq_q, head, token % problem.seq_q, i % kHeadDim};
+      return std::array<int64_t, 4>{token / problem.seq_q, head, token % problem.seq_q, i % problem.head_dim};
     });
   }
   return accumulator.finish();

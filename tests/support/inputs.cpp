@@ -45,8 +45,8 @@ Inputs make_exact_inputs(const Problem& problem, uint64_t seed, const std::funct
   const auto fill = [&](std::vector<uint16_t>& values, int64_t heads, int64_t seq,
                         const std::function<float(int64_t)>& first_column) {
     for (size_t i = 0; i < values.size(); ++i) {
-      const int64_t row = int64_t(i) / kHeadDim;
-      const float value = int64_t(i) % kHeadDim == 0
+      const int64_t row = int64_t(i) / problem.head_dim;
+      const float value = int64_t(i) % problem.head_dim == 0
                               ? first_column(row / heads % seq)
                               : std::clamp(std::round(to_float(problem.dtype, values[i])), -2.0f, 2.0f);
       values[i] = from_float(problem.dtype, value);
@@ -61,7 +61,7 @@ std::string describe(const Problem& problem) {
   std::ostringstream text;
   text << name_of(problem.dtype) << (problem.causal ? " causal" : " full") << " B=" << problem.batch
        << " Sq=" << problem.seq_q << " Skv=" << problem.seq_kv << " Hq=" << problem.q_heads
-       << " Hkv=" << problem.kv_heads << " D=" << kHeadDim;
+       << " Hkv=" << problem.kv_heads << " D=" << problem.head_dim;
   if (problem.scale != 0) text << " scale=" << problem.scale;
   return text.str();
 }

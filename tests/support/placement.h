@@ -8,10 +8,10 @@
 namespace fa4::support {
 
 enum class Layout {
-  bshd,       // (batch, sequence, head, 128), dense
-  bhsd,       // (batch, head, sequence, 128), dense
-  fused_qkv,  // Q, K and V are slices of one (batch, sequence, q_heads + 2 kv_heads, 128) tensor; needs seq_q
-              // == seq_kv
+  bshd,       // (batch, sequence, head, head_dim), dense
+  bhsd,       // (batch, head, sequence, head_dim), dense
+  fused_qkv,  // Q, K and V are slices of one (batch, sequence, q_heads + 2 kv_heads, head_dim) tensor; needs
+              // seq_q == seq_kv
   broadcast,  // K and V hold one head of one batch entry, repeated with stride 0
   padded,     // every stride larger than dense by an odd number of 16-byte units
 };

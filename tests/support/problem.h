@@ -13,18 +13,17 @@
 
 namespace fa4::support {
 
-inline constexpr int64_t kHeadDim = 128;
-
 struct Problem {
   Dtype dtype = Dtype::fp16;
   bool causal = false;  // bottom-right aligned: query i sees keys j <= i + seq_kv - seq_q
   int64_t batch = 1, seq_q = 1, seq_kv = 1, q_heads = 1, kv_heads = 1;
   double scale = 0;  // 0: 1 / sqrt(head dimension)
+  int64_t head_dim = 128;
 
-  double effective_scale() const { return scale != 0 ? scale : 1.0 / std::sqrt(double(kHeadDim)); }
+  double effective_scale() const { return scale != 0 ? scale : 1.0 / std::sqrt(double(head_dim)); }
   int64_t ratio() const { return q_heads / kv_heads; }
-  int64_t q_elements() const { return batch * seq_q * q_heads * kHeadDim; }
-  int64_t kv_elements() const { return batch * seq_kv * kv_heads * kHeadDim; }
+  int64_t q_elements() const { return batch * seq_q * q_heads * head_dim; }
+  int64_t kv_elements() const { return batch * seq_kv * kv_heads * head_dim; }
   int64_t lse_elements() const { return batch * q_heads * seq_q; }
   // Keys that query `position` sees: the first so many.
   int64_t visible_keys(int64_t position) const {
@@ -36,7 +35,7 @@ struct Problem {
 
 std::string describe(const Problem& problem);
 
-// Q, K and V: raw 16-bit values, element (b, s, h, d) at ((b * seq + s) * heads + h) * 128 + d.
+// Q, K and V: raw 16-bit values, element (b, s, h, d) at ((b * seq + s) * heads + h) * head_dim + d.
 struct Inputs {
   std::vector<uint16_t> q, k, v;
 };

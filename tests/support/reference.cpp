@@ -23,7 +23,6 @@ namespace fa4::support {
 namespace {
 
 constexpr int kRows = 4;  // query rows at a time
-constexpr int kD = int(kHeadDim);
 
 template <typename T>
 struct Vector {  // 64 bytes
@@ -35,17 +34,17 @@ template <typename T>
 constexpr int kStep = kVectorsPerStep* Vector<T>::lanes;  // keys, or head-dimension columns, at a time
 
 // scores[r * pitch + j] = sum over d of q[r][d] * K[j][d], for `keys` keys (a multiple of kStep);
-// K[j][d] lies at (j / kStep * kD + d) * kStep + j % kStep.
+// K[j][d] lies at (j / kStep * dim + d) * kStep + j % kStep.
 template <typename T>
-inline __attribute__((always_inline)) void score_rows(const T* q, const T* k, T* scores, int64_t keys,
+inline __attribute__((always_inline)) void score_rows(const T* q, const T* k, T* scores, int dim, int64_t keys,
                                                       int64_t pitch) {
   using V = typename Vector<T>::type;
   for (int64_t j = 0; j < keys; j += kStep<T>) {
     V sum[kRows][kVectorsPerStep] = {};
-    const V* panel = reinterpret_cast<const V*>(k + j * kD);
-    for (int d = 0; d < kD; ++d, panel += kVectorsPerStep)
+    const V* panel = reinterpret_cast<const V*>(k + j * dim);
+    for (int d = 0; d < dim; ++d, panel += kVectorsPerStep)
       for (int r = 0; r < kRows; ++r)
-        for (int v = 0; v < kVectorsPerStep; ++v) sum[r][v] += q[r * kD + d] * panel[v];
+        for (int v = 0; v < kVectorsPerStep; ++v) sum[r][v] += q[r * dim + d] * panel[v];
     for (int r = 0; r < kRows; ++r)
       for (int v = 0; v < kVectorsPerStep; ++v) reinterpret_cast<V*>(scores + r * pitch + j)[v] = sum[r][v];
   }
@@ -55,32 +54,32 @@ inline __attribute__((always_inline)) void score_rows(const T* q, const T* k, T*
 // V[j][d] lies at (d / kStep * seq_kv + j) * kStep + d % kStep.
 template <typename T>
 inline __attribute__((always_inline)) void value_rows(const T* p, const T* values, int64_t seq_kv, T* out,
-                                                      int64_t keys, int64_t pitch) {
+                                                      int dim, int64_t keys, int64_t pitch) {
   using V = typename Vector<T>::type;
-  for (int d = 0; d < kD; d += kStep<T>) {
+  for (int d = 0; d < dim; d += kStep<T>) {
     V sum[kRows][kVectorsPerStep] = {};
     const V* panel = reinterpret_cast<const V*>(values + d * seq_kv);
     for (int64_t j = 0; j < keys; ++j, panel += kVectorsPerStep)
       for (int r = 0; r < kRows; ++r)
         for (int v = 0; v < kVectorsPerStep; ++v) sum[r][v] += p[r * pitch + j] * panel[v];
     for (int r = 0; r < kRows; ++r)
-      for (int v = 0; v < kVectorsPerStep; ++v) reinterpret_cast<V*>(out + r * kD + d)[v] = sum[r][v];
+      for (int v = 0; v < kVectorsPerStep; ++v) reinterpret_cast<V*>(out + r * dim + d)[v] = sum[r][v];
   }
 }
 
-FA4_CLONES void scores_double(const double* q, const double* k, double* s, int64_t keys, int64_t pitch) {
-  score_rows<double>(q, k, s, keys, pitch);
+FA4_CLONES void scores_double(const double* q, const double* k, double* s, int dim, int64_t keys, int64_t pitch) {
+  score_rows<double>(q, k, s, dim, keys, pitch);
 }
-FA4_CLONES void scores_float(const float* q, const float* k, float* s, int64_t keys, int64_t pitch) {
-  score_rows<float>(q, k, s, keys, pitch);
+FA4_CLONES void scores_float(const float* q, const float* k, float* s, int dim, int64_t keys, int64_t pitch) {
+  score_rows<float>(q, k, s, dim, keys, pitch);
 }
-FA4_CLONES void values_double(const double* p, const double* v, int64_t seq_kv, double* o, int64_t keys,
+FA4_CLONES void values_double(const double* p, const double* v, int64_t seq_kv, double* o, int dim, int64_t keys,
                               int64_t pitch) {
-  value_rows<double>(p, v, seq_kv, o, keys, pitch);
+  value_rows<double>(p, v, seq_kv, o, dim, keys, pitch);
 }
-FA4_CLONES void values_float(const float* p, const float* v, int64_t seq_kv, float* o, int64_t keys,
-                             int64_t pitch) {
-  value_rows<float>(p, v, seq_kv, o, keys, pitch);
+FA4_CLONES void values_float(const float* p, const float* v, int64_t seq_kv, float* o, int dim, int64_t keys,
+                              int64_t pitch) {
+  value_rows<float>(p, v, seq_kv, o, dim, keys, pitch);
 }
 
 template <typename T>
@@ -105,20 +104,21 @@ template <typename T>
 void attend_rows(const Problem& problem, const Inputs& inputs, int64_t b, int64_t head, int64_t first,
                  const T* k, const T* values, int64_t pitch, T* q, T* scores, T* out, Reference& result) {
   const bool same_precision = std::is_same_v<T, float>;
+  const int dim = int(problem.head_dim);
   const int rows = int(std::min<int64_t>(kRows, problem.seq_q - first));
   int64_t keys = 0;
   for (int r = 0; r < kRows; ++r) {
     const int64_t position = first + std::min(r, rows - 1);
     keys = std::max(keys, problem.visible_keys(position));
     const uint16_t* source =
-        &inputs.q[size_t(((b * problem.seq_q + position) * problem.q_heads + head) * kD)];
-    for (int d = 0; d < kD; ++d) q[r * kD + d] = T(to_float(problem.dtype, source[d]));
+        &inputs.q[size_t(((b * problem.seq_q + position) * problem.q_heads + head) * dim)];
+    for (int d = 0; d < dim; ++d) q[r * dim + d] = T(to_float(problem.dtype, source[d]));
   }
   const int64_t padded = (keys + kStep<T> - 1) / kStep<T> * kStep<T>;
   if constexpr (std::is_same_v<T, double>) {
-    scores_double(q, k, scores, padded, pitch);
+    scores_double(q, k, scores, dim, padded, pitch);
   } else {
-    scores_float(q, k, scores, padded, pitch);
+    scores_float(q, k, scores, dim, padded, pitch);
   }
 
   // The maximum is subtracted before scaling, so that finite scores of any size come out right.
@@ -145,15 +145,15 @@ void attend_rows(const Problem& problem, const Inputs& inputs, int64_t b, int64_
   }
 
   if constexpr (std::is_same_v<T, double>) {
-    values_double(scores, values, problem.seq_kv, out, keys, pitch);
+    values_double(scores, values, problem.seq_kv, out, dim, keys, pitch);
   } else {
-    values_float(scores, values, problem.seq_kv, out, keys, pitch);
+    values_float(scores, values, problem.seq_kv, out, dim, keys, pitch);
   }
   for (int r = 0; r < rows; ++r) {
     const int64_t position = first + r;
-    double* o = &result.o[size_t(((b * problem.seq_q + position) * problem.q_heads + head) * kD)];
-    for (int d = 0; d < kD; ++d) {
-      const T normalised = sums[r] == 0 ? T(0) : out[r * kD + d] / sums[r];
+    double* o = &result.o[size_t(((b * problem.seq_q + position) * problem.q_heads + head) * dim)];
+    for (int d = 0; d < dim; ++d) {
+      const T normalised = sums[r] == 0 ? T(0) : out[r * dim + d] / sums[r];
       o[d] = same_precision ? double(to_float(problem.dtype, from_float(problem.dtype, float(normalised))))
                             : double(normalised);
     }
@@ -166,13 +166,14 @@ void attend_rows(const Problem& problem, const Inputs& inputs, int64_t b, int64_
 template <typename T>
 void attend_kv_head(const Problem& problem, const Inputs& inputs, int64_t b, int64_t kv_head,
                     Reference& result) {
+  const int dim = int(problem.head_dim);
   const int64_t pitch = std::max<int64_t>(1, (problem.seq_kv + kStep<T> - 1) / kStep<T>) * kStep<T>;
-  AlignedBuffer<T> k(size_t(pitch * kD)), values(size_t(pitch * kD));
-  AlignedBuffer<T> q(size_t(kRows * kD)), scores(size_t(kRows * pitch)), out(size_t(kRows * kD));
+  AlignedBuffer<T> k(size_t(pitch * dim)), values(size_t(pitch * dim));
+  AlignedBuffer<T> q(size_t(kRows * dim)), scores(size_t(kRows * pitch)), out(size_t(kRows * dim));
   for (int64_t j = 0; j < problem.seq_kv; ++j) {
-    const size_t source = size_t(((b * problem.seq_kv + j) * problem.kv_heads + kv_head) * kD);
-    for (int d = 0; d < kD; ++d) {
-      k.data[(j / kStep<T> * kD + d) * kStep<T> + j % kStep<T>] =
+    const size_t source = size_t(((b * problem.seq_kv + j) * problem.kv_heads + kv_head) * dim);
+    for (int d = 0; d < dim; ++d) {
+      k.data[(j / kStep<T> * dim + d) * kStep<T> + j % kStep<T>] =
           T(to_float(problem.dtype, inputs.k[source + size_t(d)]));
       values.data[(d / kStep<T> * problem.seq_kv + j) * kStep<T> + d % kStep<T>] =
           T(to_float(problem.dtype, inputs.v[source + size_t(d)]));

@@ -24,24 +24,24 @@ struct Row {
 Row attend_row(const Problem& p, const Inputs& in, int64_t b, int64_t h, int64_t i) {
   const int64_t kv_head = h / p.ratio();
   const auto q = [&](int64_t d) {
-    return (long double)to_float(p.dtype, in.q[size_t(((b * p.seq_q + i) * p.q_heads + h) * kHeadDim + d)]);
+    return (long double)to_float(p.dtype, in.q[size_t(((b * p.seq_q + i) * p.q_heads + h) * p.head_dim + d)]);
   };
   const auto kv = [&](const std::vector<uint16_t>& x, int64_t j, int64_t d) {
     return (long double)to_float(p.dtype,
-                                 x[size_t(((b * p.seq_kv + j) * p.kv_heads + kv_head) * kHeadDim + d)]);
+                                 x[size_t(((b * p.seq_kv + j) * p.kv_heads + kv_head) * p.head_dim + d)]);
   };
-  Row row{std::vector<long double>(size_t(kHeadDim), 0), 0};
+  Row row{std::vector<long double>(size_t(p.head_dim), 0), 0};
   std::vector<long double> p_of(size_t(p.seq_kv), 0);
   long double sum = 0;
   for (int64_t j = 0; j < p.seq_kv; ++j) {
     if (p.causal && j > i + p.seq_kv - p.seq_q) continue;
     long double score = 0;
-    for (int64_t d = 0; d < kHeadDim; ++d) score += q(d) * kv(in.k, j, d);
+    for (int64_t d = 0; d < p.head_dim; ++d) score += q(d) * kv(in.k, j, d);
     p_of[size_t(j)] = std::exp(score * (long double)p.effective_scale());
     sum += p_of[size_t(j)];
   }
   row.lse = std::log(sum);
-  for (int64_t d = 0; d < kHeadDim && sum > 0; ++d) {
+  for (int64_t d = 0; d < p.head_dim && sum > 0; ++d) {
     for (int64_t j = 0; j < p.seq_kv; ++j) row.o[size_t(d)] += p_of[size_t(j)] * kv(in.v, j, d);
     row.o[size_t(d)] /= sum;
   }
@@ -146,12 +146,12 @@ TEST_CASE("the double reference is the formula") {
           } else {
             worst = std::max(worst, std::fabs(row.lse - lse));
           }
-          for (int64_t d = 0; d < kHeadDim; ++d)
+          for (int64_t d = 0; d < p.head_dim; ++d)
             worst = std::max(
                 worst,
                 std::fabs(
                     row.o[size_t(d)] -
-                    (long double)reference.o[size_t(((b * p.seq_q + i) * p.q_heads + h) * kHeadDim + d)]));
+                    (long double)reference.o[size_t(((b * p.seq_q + i) * p.q_heads + h) * p.head_dim + d)]));
         }
     INFO(describe(p));
     CHECK(double(worst) < 1e-13);
@@ -167,7 +167,7 @@ TEST_CASE("a comparison finds the worst element and every kind of NaN") {
   std::vector<uint16_t> o(expected.o.size());
   for (size_t i = 0; i < o.size(); ++i) o[i] = float_to_fp16(float(expected.o[i]));
   CHECK(compare_o(p, o, expected).max_error < 1e-3);
-  const size_t at = size_t(((1 * 3 + 2) * 2 + 1) * kHeadDim + 77);  // batch 1, position 2, head 1, column 77
+  const size_t at = size_t(((1 * 3 + 2) * 2 + 1) * p.head_dim + 77);  // batch 1, position 2, head 1, column 77
   o[at] = float_to_fp16(float(expected.o[at]) + 0.5f);
   Comparison c = compare_o(p, o, expected);
   CHECK(std::fabs(c.max_error - 0.5) < 2e-3);
@@ -197,7 +197,7 @@ TEST_CASE("placements keep views apart and inside their buffers") {
       for (int64_t b = 0; b < p.batch; ++b)
         for (int64_t s = 0; s < 5; ++s)
           for (int64_t h = 0; h < heads; ++h)
-            for (int64_t d = 0; d < kHeadDim; ++d)
+            for (int64_t d = 0; d < p.head_dim; ++d)
               ++uses[size_t(view.buffer)].at(size_t(view.at(b, s, h) + d));
       for (const int64_t stride : {view.offset, view.batch_stride, view.seq_stride, view.head_stride})
         CHECK(stride % 8 == 0);

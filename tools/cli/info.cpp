@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "asm/attention/name_table.h"
+#include "asm/attention/blackwell/kernels.h"
 #include "devices.h"
 #include "run.h"
 #include "table.h"
@@ -46,15 +46,27 @@ void print_devices(const std::string& driver) {
 void print_image() {
   fmt::print("{}  {}\n\n", heading("Image, embedded in libfa4"), describe_image(builtin_entries()));
   Table table({"kernel", "target", ">threads", ">registers", ">stack", ">spills", ">shared memory"});
-  for (const AssembledKernel& k : parse_ptxas_log(static_cast<const char*>(ptxas_log())))
-    table.add({k.name, k.target, std::to_string(kThreads), std::to_string(k.registers),
-               fmt::format("{} B", k.stack_bytes),
-               fmt::format("{} B", k.spill_store_bytes + k.spill_load_bytes),
-               fmt::format("{} of {} B", kDynamicSharedBytes, kMaxSharedBytes)});
+  const std::vector<AssembledKernel> assembled = parse_ptxas_log(static_cast<const char*>(ptxas_log()));
+  for (const Kernel& kernel : kKernels) {
+    const auto k = std::find_if(assembled.begin(), assembled.end(),
+                                [&](const AssembledKernel& a) { return a.name == kernel.entry; });
+    if (k == assembled.end())
+      throw std::runtime_error(fmt::format("the assembler's report does not name {}", kernel.entry));
+    table.add({k->name, k->target, std::to_string(kernel.threads), std::to_string(k->registers),
+               fmt::format("{} B", k->stack_bytes), fmt::format("{} B", k->spill_store_bytes + k->spill_load_bytes),
+               fmt::format("{} of {} B", kernel.shared_bytes, kMaxSharedBytes)});
+  }
   fmt::print("{}  Registers at launch; setmaxnreg then shares them out by role.\n", table.text());
 }
 
-void print_roles(const NameTable& names) {
+std::vector<NameRecord> records(const Kernel& kernel, NameKind kind) {
+  std::vector<NameRecord> all;
+  for (const NameRecord* r = kernel.names; r->kind != NameKind::end; ++r)
+    if (r->kind == kind) all.push_back(*r);
+  return all;
+}
+
+void print_roles(const Kernel& kernel) {
   Table table({"role", "warps", ">threads", ">registers", "job"});
   const auto job = [](const std::string& role) -> const char* {
     if (role.starts_with("softmax")) return "online softmax of a Q stage: S to P, one row a thread";
@@ -64,11 +76,10 @@ void print_roles(const NameTable& names) {
     if (role == "store") return "TMA stores of O";
     return "sleeps";
   };
-  for (const NameRecord& r : names.record) {
-    if (r.kind != NameKind::role) continue;
-    const int registers = int(r.begin) < kCorrectionWarp ? kSoftmaxRegisters
-                          : int(r.begin) < kMmaWarp      ? kCorrectionRegisters
-                                                         : kOtherRegisters;
+  for (const NameRecord& r : records(kernel, NameKind::role)) {
+    const uint32_t registers = r.begin < kernel.correction_warp ? kernel.softmax_registers
+                               : r.begin < kernel.mma_warp      ? kernel.correction_registers
+                                                                : kernel.other_registers;
     table.add({r.name,
                r.begin + 1 == r.end ? std::to_string(r.begin) : fmt::format("{}-{}", r.begin, r.end - 1),
                std::to_string((r.end - r.begin) * 32), std::to_string(registers), job(r.name)});
@@ -76,10 +87,8 @@ void print_roles(const NameTable& names) {
   fmt::print("{}{}", heading("Roles of a CTA"), table.text());
 }
 
-void print_regions(const NameTable& names, NameKind kind, const char* title, const char* unit) {
-  std::vector<NameRecord> regions;
-  for (const NameRecord& r : names.record)
-    if (r.kind == kind) regions.push_back(r);
+void print_regions(const Kernel& kernel, NameKind kind, const std::string& title, const char* unit) {
+  std::vector<NameRecord> regions = records(kernel, kind);
   std::stable_sort(regions.begin(), regions.end(),
                    [](const NameRecord& a, const NameRecord& b) { return a.begin < b.begin; });
   Table table({"name", ">begin", ">end", fmt::format(">{}", unit)});
@@ -88,10 +97,10 @@ void print_regions(const NameTable& names, NameKind kind, const char* title, con
   fmt::print("{}{}", heading(title), table.text());
 }
 
-void print_barriers() {
+void print_barriers(const Kernel& kernel) {
   Table table({"barrier", ">stages", "flavour", ">arrivals", "who signals", "who waits"});
   Table meanings({"barrier", "a completed phase says"});
-  for (const BarrierRow& row : kBarriers) {
+  for (const BarrierRow& row : barrier_table(kernel.config).row) {
     const char* flavour = row.flavour == BarrierFlavour::tma       ? "TMABar"
                           : row.flavour == BarrierFlavour::tcgen05 ? "TCGen05Bar"
                                                                    : "MBarrier";
@@ -140,18 +149,30 @@ std::vector<AssembledKernel> parse_ptxas_log(const std::string& log) {
 }
 
 int info(const std::string& driver) {
-  static constexpr NameTable names = make_name_table();
   try {
+    std::vector<const Kernel*> by_head_dim;  // one for each: masks and element types do not change the maps
+    for (const Kernel& kernel : kKernels)
+      if (std::none_of(by_head_dim.begin(), by_head_dim.end(),
+                       [&](const Kernel* k) { return k->config.qk_dim == kernel.config.qk_dim; }))
+        by_head_dim.push_back(&kernel);
+    std::string dims;
+    for (const Kernel* kernel : by_head_dim)
+      dims += (dims.empty() ? "" : ", ") + std::to_string(kernel->config.qk_dim);
     fmt::print("fa4 {}: FlashAttention-4 forward for NVIDIA Blackwell, head dimension {}, fp16 and bf16\n",
-               FA4_VERSION_TEXT, kHeadDim);
+               FA4_VERSION_TEXT, dims);
     print_devices(driver);
     print_image();
-    print_roles(names);
-    print_regions(names, NameKind::tmem, "TMEM map (columns of 128 lanes x 32 bits; P lies inside S)",
-                  "columns");
-    print_regions(names, NameKind::shared,
-                  "Shared-memory map (bytes from the start of dynamic shared memory)", "bytes");
-    print_barriers();
+    print_roles(*by_head_dim.front());
+    for (const Kernel* kernel : by_head_dim) {
+      const int dim = kernel->config.qk_dim;
+      print_regions(*kernel, NameKind::tmem,
+                    fmt::format("TMEM map, head dimension {} (columns of 128 lanes x 32 bits; P lies inside S)", dim),
+                    "columns");
+      print_regions(*kernel, NameKind::shared,
+                    fmt::format("Shared-memory map, head dimension {} (bytes from the start of dynamic shared memory)", dim),
+                    "bytes");
+    }
+    print_barriers(*by_head_dim.front());
   } catch (const std::runtime_error& error) {
     std::fflush(stdout);
     fmt::print(stderr, "fa4 info: {}\n", error.what());

@@ -14,7 +14,8 @@ namespace {
 using namespace fa4::cli;
 
 // Options that give a shape, and options that give files: one kind or the other.
-constexpr const char* kShapeOptions[] = {"--batch", "--seq-q", "--seq-kv", "--heads", "--kv-heads", "--seed"};
+constexpr const char* kShapeOptions[] = {"--batch", "--seq-q", "--seq-kv", "--heads", "--kv-heads", "--head-dim",
+                                         "--seed"};
 constexpr const char* kFileOptions[] = {"--q", "--k", "--v"};
 
 void add_shape(CLI::App* run, RunRequest& r) {
@@ -26,6 +27,7 @@ void add_shape(CLI::App* run, RunRequest& r) {
       ->capture_default_str()
       ->group(shape);
   run->add_option("--kv-heads", r.kv_heads, "K/V heads")->capture_default_str()->group(shape);
+  run->add_option("--head-dim", r.head_dim, "Head dimension")->capture_default_str()->group(shape);
   run->add_option("--seed", r.seed, "Seed of the inputs")->capture_default_str()->group(shape);
 }
 
@@ -34,7 +36,7 @@ void add_problem(CLI::App* run, RunRequest& r) {
   run->add_option("--dtype", r.dtype, "fp16 or bf16; default: the files' type, or fp16")
       ->check(CLI::IsMember({"fp16", "bf16"}))
       ->group("Problem");
-  run->add_option("--scale", r.scale, "Softmax scale; default: 1 / sqrt(128)")->group("Problem");
+  run->add_option("--scale", r.scale, "Softmax scale; default: 1 / sqrt(head dimension)")->group("Problem");
 }
 
 void add_device(CLI::App* run, RunRequest& r) {
@@ -123,7 +125,7 @@ CLI::App* add_check(CLI::App& app, CheckRequest& r) {
   check->add_option("--dtype", r.problem.dtype, "fp16 or bf16")
       ->check(CLI::IsMember({"fp16", "bf16"}))
       ->group("Problem");
-  check->add_option("--scale", r.problem.scale, "Softmax scale; default: 1 / sqrt(128)")->group("Problem");
+  check->add_option("--scale", r.problem.scale, "Softmax scale; default: 1 / sqrt(head dimension)")->group("Problem");
   add_device(check, r.problem);
   check
       ->add_option("--image", r.image_path,
@@ -170,7 +172,7 @@ CLI::App* add_verify(CLI::App& app, VerifyRequest& r) {
 // "" or what is wrong with the combination of options.
 std::string contradiction(const CLI::App& run, const RunRequest& request) {
   if (run.count("--scale") && request.scale == 0)
-    return "--scale is 0; leave it out for 1 / sqrt(128), or give a finite number other than 0";
+    return "--scale is 0; leave it out for 1 / sqrt(head dimension), or give a finite number other than 0";
   std::string given_file, missing_file;
   for (const char* file : kFileOptions) (run.count(file) ? given_file : missing_file) = file;
   if (given_file.empty()) return "";

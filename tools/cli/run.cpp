@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "asm/attention/name_table.h"
+#include "asm/attention/blackwell/kernels.h"
 #include "findings.h"
 #include "npy.h"
 #include "runtime/plan.h"
@@ -66,8 +66,7 @@ class Progress {
 
 void print_plan(const Loaded& loaded, const RunRequest& request, const support::AttentionDevice& device,
                 uint32_t sms) {
-  const fa4_forward_params params =
-      dry_params(loaded.problem, support::kHeadDim, request.bhsd, request.scheduler);
+  const fa4_forward_params params = dry_params(loaded.problem, request.bhsd, request.scheduler);
   Plan plan{};
   Message message;
   if (plan_forward(params, sms, plan, message) != FA4_OK) throw Refusal(message.text());
@@ -76,18 +75,18 @@ void print_plan(const Loaded& loaded, const RunRequest& request, const support::
     return;
   }
   line("kernel",
-       fmt::format("{}, {} scheduler, {} tasks on {} CTAs of {} threads{}", kKernelNames[plan.kernel],
+       fmt::format("{}, {} scheduler, {} tasks on {} CTAs of {} threads{}", plan.kernel->entry,
                    plan.params.scheduler == SchedulerKind::lpt ? "LPT" : "linear", plan.params.task_count,
-                   plan.grid, kThreads, device.simulated() ? ", from PTX" : ""));
+                   plan.grid, plan.kernel->threads, device.simulated() ? ", from PTX" : ""));
 }
 
 double mma_flop(const support::Problem& p) {
   double pairs = 0;
   for (int64_t i = 0; i < p.seq_q; ++i) pairs += double(p.visible_keys(i));
-  return 4.0 * double(p.batch * p.q_heads) * pairs * double(support::kHeadDim);
+  return 4.0 * double(p.batch * p.q_heads) * pairs * double(p.head_dim);
 }
 
-void print_role_table(const fa4sim_counters& counters) {
+void print_role_table(const Kernel& kernel, const fa4sim_counters& counters) {
   Table table({"role", "warps", ">warp instr.", ">MMAs", ">TMA loads", ">bytes", ">TMA stores", ">bytes",
                ">TMEM loads", ">bytes", ">TMEM stores", ">bytes", ">arrivals", ">waits", ">parked"});
   const auto add = [&](const std::string& role, uint32_t begin, uint32_t end) {
@@ -115,9 +114,8 @@ void print_role_table(const fa4sim_counters& counters) {
                bytes_text(sum.tmem_store_bytes), grouped(sum.barrier_arrivals), grouped(sum.barrier_waits),
                grouped(sum.parked)});
   };
-  static constexpr NameTable names = make_name_table();
-  for (const NameRecord& record : names.record)
-    if (record.kind == NameKind::role) add(record.name, record.begin, record.end);
+  for (const NameRecord* r = kernel.names; r->kind != NameKind::end; ++r)
+    if (r->kind == NameKind::role) add(r->name, r->begin, r->end);
   fmt::print("{}{}", heading("What each role did"), table.text());
 }
 
@@ -139,7 +137,9 @@ void print_times(const support::Problem& problem, const support::RunResult& resu
   line("predicted",
        fmt::format("{} cycles for the longest CTA, {} on average (nominal timing, not a measurement)",
                    grouped(c.longest_cta_cycles), grouped(c.total_cta_cycles / c.ctas)));
-  print_role_table(c);
+  print_role_table(*find_kernel(problem.dtype == support::Dtype::bf16 ? ElementType::bf16 : ElementType::f16,
+                                problem.causal ? MaskKind::causal : MaskKind::full, problem.head_dim, problem.head_dim),
+                   c);
 }
 
 void print_comparison(const char* what, const support::Comparison& c, double tolerance, double atol) {

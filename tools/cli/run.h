@@ -12,7 +12,7 @@ namespace fa4::cli {
 
 struct RunRequest {
   // From a shape, filled with seeded inputs...
-  int64_t batch = 1, seq_q = 1024, seq_kv = 1024, q_heads = 32, kv_heads = 8;
+  int64_t batch = 1, seq_q = 1024, seq_kv = 1024, q_heads = 32, kv_heads = 8, head_dim = 128;
   uint64_t seed = 1;
   // ... or from files: all three or none.
   std::string q_path, k_path, v_path;

@@ -13,7 +13,6 @@ namespace fa4::cli {
 namespace {
 
 using support::Dtype;
-using support::kHeadDim;
 
 struct FileTensor {
   const std::string& path;
@@ -91,16 +90,16 @@ std::vector<uint16_t> packed(const FileTensor& t, Dtype dtype, bool bhsd) {
   return values;
 }
 
-void require_supported(const support::Problem& problem, int64_t head_dim, const RunRequest& request) {
-  const fa4_forward_params params = dry_params(problem, head_dim, request.bhsd, request.scheduler);
+void require_supported(const support::Problem& problem, const RunRequest& request) {
+  const fa4_forward_params params = dry_params(problem, request.bhsd, request.scheduler);
   const fa4_status status = fa4_supported(nullptr, &params);
   if (status != FA4_OK) throw Refusal(fmt::format("{}: {}", fa4_status_name(status), fa4_last_error()));
 }
 
 }  // namespace
 
-fa4_forward_params dry_params(const support::Problem& p, int64_t head_dim, bool bhsd,
-                              const std::string& scheduler) {
+fa4_forward_params dry_params(const support::Problem& p, bool bhsd, const std::string& scheduler) {
+  const int64_t head_dim = p.head_dim;
   fa4_forward_params params{};
   params.struct_size = sizeof params;
   params.version = FA4_VERSION;
@@ -147,7 +146,8 @@ Loaded load(const RunRequest& request) {
     problem.seq_kv = request.seq_kv;
     problem.q_heads = request.q_heads;
     problem.kv_heads = request.kv_heads;
-    require_supported(problem, kHeadDim, request);
+    problem.head_dim = request.head_dim;
+    require_supported(problem, request);
     result.inputs = support::make_inputs(problem, request.seed);
     result.source = fmt::format("seed {}", request.seed);
     return result;
@@ -167,7 +167,8 @@ Loaded load(const RunRequest& request) {
   problem.seq_kv = k.seq;
   problem.q_heads = q.heads;
   problem.kv_heads = k.heads;
-  require_supported(problem, q.head_dim, request);
+  problem.head_dim = q.head_dim;
+  require_supported(problem, request);
   result.inputs = {packed(q, problem.dtype, request.bhsd), packed(k, problem.dtype, request.bhsd),
                    packed(v, problem.dtype, request.bhsd)};
   result.source = fmt::format("{}, {}, {}", request.q_path, request.k_path, request.v_path);
@@ -182,13 +183,13 @@ void save(const RunRequest& request, const support::Problem& p, const std::vecto
       for (int64_t b = 0; b < p.batch; ++b)
         for (int64_t s = 0; s < p.seq_q; ++s)
           for (int64_t h = 0; h < p.q_heads; ++h)
-            std::memcpy(&values[size_t(((b * p.q_heads + h) * p.seq_q + s) * kHeadDim)],
-                        &o[size_t(((b * p.seq_q + s) * p.q_heads + h) * kHeadDim)],
-                        kHeadDim * sizeof(uint16_t));
+            std::memcpy(&values[size_t(((b * p.q_heads + h) * p.seq_q + s) * p.head_dim)],
+                        &o[size_t(((b * p.seq_q + s) * p.q_heads + h) * p.head_dim)],
+                        size_t(p.head_dim) * sizeof(uint16_t));
     }
     const std::vector<int64_t> shape = request.bhsd
-                                           ? std::vector<int64_t>{p.batch, p.q_heads, p.seq_q, kHeadDim}
-                                           : std::vector<int64_t>{p.batch, p.seq_q, p.q_heads, kHeadDim};
+                                           ? std::vector<int64_t>{p.batch, p.q_heads, p.seq_q, p.head_dim}
+                                           : std::vector<int64_t>{p.batch, p.seq_q, p.q_heads, p.head_dim};
     write_npy(request.out_path, p.dtype == Dtype::fp16 ? NpyType::float16 : NpyType::uint16, shape,
               std::as_bytes(std::span(values)));
   }

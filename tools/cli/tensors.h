@@ -28,7 +28,6 @@ void save(const RunRequest& request, const support::Problem& problem, const std:
 
 // fa4_forward_params of the problem for a device that has not allocated yet: enough for fa4_supported and the
 // plan.
-fa4_forward_params dry_params(const support::Problem& problem, int64_t head_dim, bool bhsd,
-                              const std::string& scheduler);
+fa4_forward_params dry_params(const support::Problem& problem, bool bhsd, const std::string& scheduler);
 
 }  // namespace fa4::cli

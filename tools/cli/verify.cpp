@@ -211,7 +211,7 @@ class AttentionWorker : public Worker {
                                               : double(c.problem.seq_q) * double(c.problem.seq_kv);
         result["seconds"] = best;
         result["tflops"] =
-            4.0 * support::kHeadDim * double(c.problem.batch * c.problem.q_heads) * pairs / best * 1e-12;
+            4.0 * double(c.problem.head_dim) * double(c.problem.batch * c.problem.q_heads) * pairs / best * 1e-12;
       }
     } catch (const support::AttentionError& error) {
       result["wrong"] = error.what();

@@ -237,7 +237,7 @@ TEST_CASE("deadlocks end in a report") {
 }
 
 TEST_CASE("deadlock reports use the module's names") {
-  // fa4_names: records of kind, begin, end and 36 bytes of name; roles by warp, barriers by byte of dynamic
+  // <entry>_names: records of kind, begin, end and 36 bytes of name; roles by warp, barriers by byte of dynamic
   // shared memory.
   const auto record = [](uint32_t kind, uint32_t begin, uint32_t end, const std::string& name) {
     std::string text;
@@ -248,7 +248,7 @@ TEST_CASE("deadlock reports use the module's names") {
       text += std::to_string(i < name.size() ? int(name[i]) : 0) + (i < 35 ? ", " : "");
     return text;
   };
-  const std::string names = ".global .align 4 .b8 fa4_names[240] = {" + record(1, 0, 1, "driver") + ", " +
+  const std::string names = ".global .align 4 .b8 kernel_names[240] = {" + record(1, 0, 1, "driver") + ", " +
                             record(2, 0, 8, "tile.full[0]") + ", " + record(3, 1024, 2048, "tile 0") + ", " +
                             record(4, 0, 128, "score") + ", " + record(0, 0, 0, "") + "};\n";
   const auto named = [&](const std::string& body, Kind kind, const std::vector<std::string>& says) {

@@ -5,17 +5,28 @@
 
 namespace fa4::sim {
 
-NameTable::NameTable(const ptx::Module& module) {
-  for (const ptx::Variable& v : module.variables) {
-    if (v.name != "fa4_names") continue;
-    for (size_t at = 0; at + sizeof(NameRecord) <= v.initializer.size(); at += sizeof(NameRecord)) {
-      NameRecord record;
-      std::memcpy(&record, v.initializer.data() + at, sizeof record);
-      if (record.kind == NameKind::end) break;
-      record.name[sizeof record.name - 1] = 0;
-      records_.push_back(record);
+NameTable::NameTable(const ptx::Variable& v) {
+  for (size_t at = 0; at + sizeof(NameRecord) <= v.initializer.size(); at += sizeof(NameRecord)) {
+    NameRecord record;
+    std::memcpy(&record, v.initializer.data() + at, sizeof record);
+    if (record.kind == NameKind::end) break;
+    record.name[sizeof record.name - 1] = 0;
+    records_.push_back(record);
+  }
+}
+
+ModuleNames::ModuleNames(const ptx::Module& module) {
+  for (const ptx::Function& f : module.functions) {
+    if (!f.is_entry) continue;
+    for (const ptx::Variable& v : module.variables) {
+      if (v.name == f.name + "_names") tables_.emplace(f.name, NameTable(v));
     }
   }
+}
+
+const NameTable& ModuleNames::of(const std::string& entry) const {
+  const auto found = tables_.find(entry);
+  return found == tables_.end() ? none_ : found->second;
 }
 
 std::string NameTable::find(NameKind kind, int64_t at) const {

@@ -131,7 +131,7 @@ void Device::launch(const Launch& launch) {
   common.budget = config.instruction_budget ? config.instruction_budget : 1ull << 32;
   common.trace_cta = state_->trace_cta;
   common.trace = &trace;
-  common.names = &program.names();
+  common.names = &program.names().of(code->name);
   common.sm_count = config.sm_count;
   common.adversarial_seed = state_->adversarial_seed;
   common.independent_lanes = state_->independent_lanes;

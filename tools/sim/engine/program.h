@@ -22,7 +22,7 @@ class LoadedProgram final : public Program {
 
   const Code* code(const std::string& entry) const;  // nullptr: no such entry
   const ptx::Module& module() const { return module_; }
-  const NameTable& names() const { return names_; }
+  const ModuleNames& names() const { return names_; }
   const ptx::Variable& global_variable(size_t index) const { return *variables_[index]; }
 
  private:
@@ -32,7 +32,7 @@ class LoadedProgram final : public Program {
   std::vector<GlobalInfo> globals_;
   std::vector<const ptx::Variable*> variables_;
   std::vector<Code> codes_;
-  NameTable names_;
+  ModuleNames names_;
 };
 
 }  // namespace fa4::sim

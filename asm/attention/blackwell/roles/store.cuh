@@ -2,27 +2,27 @@
 // Store: one lane that sends finished O tiles from shared memory to global memory, and returns their buffers.
 #pragma once
 
-#include "../../ptx/tma.cuh"
+#include "../../../ptx/tma.cuh"
 #include "../cta.cuh"
 
 namespace fa4 {
 
-__device__ __forceinline__ void store_role(const Cta& cta) {
+template <Config config>
+__device__ __forceinline__ void store_role(const Cta<config>& cta) {
   const AttentionParams& params = cta.params;
   ptx::prefetch_tensormap(&params.o);
   uint32_t phase = 0;  // both stages turn once a task
 
-  for (TaskWalk walk(params); walk.next(); phase ^= 1) {
-    const Task task = walk.task;
+  for (TaskWalk<config> walk(params); walk.next(); phase ^= 1) {
+    const Task& task = walk.task;
 #pragma unroll
-    for (int stage = 0; stage < kQStages; ++stage) {
+    for (int stage = 0; stage < config.q_stages; ++stage) {
       cta.bar.corr_epi_full.wait(stage, phase);
-      const int32_t position = walk.position(stage);
-      // A stage wholly past the end of Q has nothing to store; its (empty) group keeps the count below right.
-      if (position < params.seq_q) {
-        const int32_t coordinates[5] = {0, task.head_group << params.packed_heads_log2, position, 0,
-                                        task.batch};
-        ptx::cp_async_bulk_tensor_store(&params.o, coordinates, cta.address(cta.map.o[stage]));
+      // The map clips the rows past its end. A stage wholly past it has nothing to store; its (empty) group keeps the
+      // count below right.
+      if (task.rows > stage * kTileRows) {
+        const int32_t coordinates[5] = {0, task.first_head, task.q_origin + task.position(stage), 0, task.batch};
+        ptx::cp_async_bulk_tensor_store(&params.o, coordinates, cta.o_tile(stage));
       }
       ptx::cp_async_bulk_commit_group();
     }

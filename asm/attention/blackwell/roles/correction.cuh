@@ -10,16 +10,17 @@
 
 #include <math_constants.h>
 
+#include "../../row.cuh"
 #include "../cta.cuh"
-#include "../softmax.cuh"
 
 namespace fa4 {
 
 // Multiplies the row of O by `factor`, in chunks of kRescaleTile columns.
+template <Config config>
 __device__ __forceinline__ void rescale_o(uint32_t o_tmem, float factor) {
   const ptx::f32x2 factor2 = ptx::mov_pack_f32x2(factor, factor);
 #pragma unroll
-  for (int column = 0; column < kHeadDim; column += kRescaleTile) {
+  for (int column = 0; column < config.v_dim; column += kRescaleTile) {
     float o[kRescaleTile];
     ptx::tcgen05_ld_32x32b(o, o_tmem + column);
     ptx::tcgen05_wait_ld();
@@ -33,22 +34,21 @@ __device__ __forceinline__ void rescale_o(uint32_t o_tmem, float factor) {
   ptx::tcgen05_wait_st();
 }
 
-// Where 8 elements of a row (16 bytes, number `piece` of 16) lie in the swizzled O tile.
-__device__ __forceinline__ uint4* o_piece(uint8_t (&tile)[kTileBytes], int row, int piece) {
-  constexpr int pieces_per_half = kRowBytes / 16;
-  const int swizzled = (piece % pieces_per_half) ^ (row % 8);
-  return reinterpret_cast<uint4*>(tile + piece / pieces_per_half * kHalfBytes + row * kRowBytes +
+// Where 8 elements of a row (16 bytes, number `unit` of the row) lie in the swizzled O tile.
+__device__ __forceinline__ uint4* o_unit(uint8_t* tile, int row, int unit) {
+  constexpr int units_per_piece = kRowBytes / 16;
+  const int swizzled = (unit % units_per_piece) ^ (row % 8);
+  return reinterpret_cast<uint4*>(tile + unit / units_per_piece * (kTileRows * kRowBytes) + row * kRowBytes +
                                   swizzled * 16);
 }
 
 // Row of O: TMEM -> times 1 / sum -> 16 bit -> shared memory. A row that saw no key is 0 whatever O holds.
-template <class Element>
-__device__ __forceinline__ void normalise_o(uint32_t o_tmem, float sum, uint8_t (&tile)[kTileBytes],
-                                            int row) {
+template <Config config>
+__device__ __forceinline__ void normalise_o(uint32_t o_tmem, float sum, uint8_t* tile, int row) {
   const float inverse = 1.0f / sum;
   const uint32_t keep = sum == 0.0f ? 0u : 0xffffffffu;
 #pragma unroll
-  for (int column = 0; column < kHeadDim; column += kRescaleTile) {
+  for (int column = 0; column < config.v_dim; column += kRescaleTile) {
     float o[kRescaleTile];
     ptx::tcgen05_ld_32x32b(o, o_tmem + column);
     ptx::tcgen05_wait_ld();
@@ -56,53 +56,50 @@ __device__ __forceinline__ void normalise_o(uint32_t o_tmem, float sum, uint8_t 
     uint32_t packed[kRescaleTile / 2];
 #pragma unroll
     for (int i = 0; i < kRescaleTile / 2; ++i) {
-      packed[i] = Element::pack(o[2 * i] * inverse, o[2 * i + 1] * inverse) & keep;
+      packed[i] = pack<config.element>(o[2 * i] * inverse, o[2 * i + 1] * inverse) & keep;
     }
 #pragma unroll
     for (int i = 0; i < kRescaleTile / 2; i += 4) {
-      *o_piece(tile, row, column / 8 + i / 4) =
+      *o_unit(tile, row, column / 8 + i / 4) =
           make_uint4(packed[i], packed[i + 1], packed[i + 2], packed[i + 3]);
     }
   }
 }
 
-template <class Element, bool causal>
-__device__ __forceinline__ void correction_role(const Cta& cta) {
+template <Config config>
+__device__ __forceinline__ void correction_role(const Cta<config>& cta) {
   const AttentionParams& params = cta.params;
   const int row = static_cast<int>(threadIdx.x) % kTileRows;
-  const uint32_t lanes = static_cast<uint32_t>(row / 32 * 32) << 16;
-  const uint32_t o_tmem = cta.tmem + lanes + kTmemO;
   uint32_t message_phase = 0;  // consumer of softmax_corr; both stages turn once a block
   uint32_t o_phase = 0;
   uint32_t epi_phase = 1;  // producer of corr_epi
 
-  for (int stage = 0; stage < kQStages; ++stage) cta.bar.p_o_rescale.arrive(stage);  // O starts released
+  for (int stage = 0; stage < config.q_stages; ++stage) cta.bar.p_o_rescale.arrive(stage);  // O starts released
 
-  const auto store_lse = [&](const TaskWalk& walk, int stage, float lse) {
-    const int32_t position = walk.position(stage) + (row >> params.packed_heads_log2);
-    if (params.lse == nullptr || position >= params.seq_q) return;
-    const int32_t head =
-        (walk.task.head_group << params.packed_heads_log2) + (row & ((1 << params.packed_heads_log2) - 1));
-    params.lse[walk.task.batch * params.lse_batch_stride + head * params.lse_head_stride + position] = lse;
+  const auto store_lse = [&](const Task& task, int stage, float lse) {
+    const int32_t position = task.row_position(stage, row);
+    if (params.lse == nullptr || position >= task.seq_q) return;
+    params.lse[task.batch * params.lse_batch_stride + task.row_head(row) * params.lse_head_stride + position] = lse;
   };
   const auto hand_over = [&](int stage) {  // the O tile is written: by every thread its own part
     ptx::fence_proxy_async_shared_cta();
     cta.bar.corr_epi_full.arrive(stage);
   };
 
-  for (TaskWalk walk(params); walk.next();) {
-    const int32_t blocks = walk.blocks<causal>();
+  for (TaskWalk<config> walk(params); walk.next();) {
+    const BlockRegions visited = visited_blocks<config>(cta.mask, walk.task);
+    const int32_t blocks = visited.end - visited.begin;
 
     for (int32_t block = 1; block < blocks; ++block) {
 #pragma unroll 1
-      for (int stage = 0; stage < kQStages; ++stage) {
+      for (int stage = 0; stage < config.q_stages; ++stage) {
         cta.bar.softmax_corr_full.wait_warp(stage, message_phase);
-        const float factor = cta.map.scale_or_sum[stage][row];
+        const float factor = cta.scale_or_sum(stage, row);
         cta.bar.softmax_corr_empty.arrive(stage);
         // The message came after s_ready, and so after the value MMA of the block before: O stands still.
         if (ptx::vote_sync_any(factor < 1.0f)) {
           ptx::tcgen05_fence_after_thread_sync();
-          rescale_o(o_tmem + stage * kTmemStage, factor);
+          rescale_o<config>(cta.of_row(row).o_tmem(stage), factor);
         }
         ptx::tcgen05_fence_before_thread_sync();
         cta.bar.p_o_rescale.arrive(stage);
@@ -111,29 +108,29 @@ __device__ __forceinline__ void correction_role(const Cta& cta) {
     }
 
 #pragma unroll 1
-    for (int stage = 0; stage < kQStages; ++stage) {
+    for (int stage = 0; stage < config.q_stages; ++stage) {
       if (blocks == 0) {  // no key is visible to any row of the task
         cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);
 #pragma unroll
-        for (int piece = 0; piece < kHeadDim / 8; ++piece)
-          *o_piece(cta.map.o[stage], row, piece) = make_uint4(0, 0, 0, 0);
+        for (int unit = 0; unit < config.v_dim / 8; ++unit)
+          *o_unit(cta.o_bytes(stage), row, unit) = make_uint4(0, 0, 0, 0);
         hand_over(stage);
-        store_lse(walk, stage, -CUDART_INF_F);
+        store_lse(walk.task, stage, -CUDART_INF_F);
         continue;
       }
       cta.bar.softmax_corr_full.wait_warp(stage, message_phase);
-      const float sum = cta.map.scale_or_sum[stage][row];
-      const float maximum = cta.map.row_max[stage][row];
+      const float sum = cta.scale_or_sum(stage, row);
+      const float maximum = cta.row_max(stage, row);
       cta.bar.softmax_corr_empty.arrive(stage);
 
       cta.bar.o_ready.wait_warp(stage, o_phase);
       ptx::tcgen05_fence_after_thread_sync();
       cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);
-      normalise_o<Element>(o_tmem + stage * kTmemStage, sum, cta.map.o[stage], row);
+      normalise_o<config>(cta.of_row(row).o_tmem(stage), sum, cta.o_bytes(stage), row);
       ptx::tcgen05_fence_before_thread_sync();
       cta.bar.p_o_rescale.arrive(stage);  // O is released for the next task
       hand_over(stage);
-      store_lse(walk, stage, sum == 0.0f ? -CUDART_INF_F : maximum * params.scale + logf(sum));
+      store_lse(walk.task, stage, sum == 0.0f ? -CUDART_INF_F : maximum * params.scale + logf(sum));
     }
     epi_phase ^= 1;
     if (blocks != 0) {

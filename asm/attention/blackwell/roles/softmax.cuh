@@ -4,20 +4,22 @@
 // without mask code.
 #pragma once
 
+#include "../../mask_columns.cuh"
+#include "../../row.cuh"
 #include "../cta.cuh"
-#include "../mask.cuh"
-#include "../softmax.cuh"
 
 namespace fa4 {
 
-template <class Element, bool causal>
-__device__ __forceinline__ void softmax_role(const Cta& cta, int stage) {
+template <Config config>
+__device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) {
+  using L = Layout<config>;
+  constexpr int chunks = config.block_keys / kChunkColumns;
+  constexpr int chunks_before_tail = L::value_steps_before_tail * kMmaK / kChunkColumns;
+  static_assert(chunks_before_tail * kChunkColumns == L::value_steps_before_tail * kMmaK);
   const AttentionParams& params = cta.params;
   const int row = static_cast<int>(threadIdx.x) % kTileRows;
-  const uint32_t lanes = static_cast<uint32_t>(row / 32 * 32)
-                         << 16;  // the quarter of TMEM that this warp can reach
-  const uint32_t s_tmem = cta.tmem + lanes + kTmemS + stage * kTmemStage;
-  const uint32_t p_tmem = cta.tmem + lanes + kTmemP + stage * kTmemStage;
+  const uint32_t s_tmem = cta.of_row(row).s_tmem(stage);
+  const uint32_t p_tmem = cta.of_row(row).p_tmem(stage);
   const float scale_log2 = params.scale_log2;
   uint32_t s_phase = 0;
   uint32_t message_phase = 1;  // producer of softmax_corr
@@ -29,23 +31,25 @@ __device__ __forceinline__ void softmax_role(const Cta& cta, int stage) {
     message_phase ^= 1;
   };
 
-  // One block: `visible` keys of it and before it may be seen (masked blocks only); `later` blocks rescale O.
-  const auto step = [&](auto masked, RowState& state, int32_t block, int32_t visible, bool later) {
+  bool later = false;  // than the first block of the task: O must be rescaled
+
+  // One block: the row sees the keys of `visible` (masked blocks only).
+  const auto step = [&](auto masked, RowState& state, int32_t block, KeyRange visible) {
     cta.bar.s_ready.wait_warp(stage, s_phase);
     s_phase ^= 1;
     ptx::tcgen05_fence_after_thread_sync();
-    ScoreRow s;
+    ScoreRow<chunks> s;
 #pragma unroll
-    for (int c = 0; c < kChunks; ++c) ptx::tcgen05_ld_32x32b(s[c], s_tmem + c * kChunkColumns);
+    for (int c = 0; c < chunks; ++c) ptx::tcgen05_ld_32x32b(s[c], s_tmem + c * kChunkColumns);
     ptx::tcgen05_wait_ld();
 #pragma unroll
-    for (int c = 0; c < kChunks; ++c) ptx::delivered(s[c]);
+    for (int c = 0; c < chunks; ++c) ptx::delivered(s[c]);
 
-    if constexpr (decltype(masked)::value) mask_row(s, visible, block * kBlockKeys);
+    if constexpr (decltype(masked)::value) mask_row<Mask<config.mask>::bounded_below>(s, visible, block * config.block_keys);
 
     const float factor = state.update_maximum(row_maximum(s, state.maximum), scale_log2);
     if (later) {
-      cta.map.scale_or_sum[stage][row] = factor;
+      cta.scale_or_sum(stage, row) = factor;
       ptx::tcgen05_fence_before_thread_sync();
       cta.bar.softmax_corr_full.arrive(stage);
     }
@@ -60,38 +64,41 @@ __device__ __forceinline__ void softmax_role(const Cta& cta, int stage) {
       for (int c = first; c < last; ++c) {
         exponentials(s[c], scale_log2, offset);
         uint32_t packed[kChunkColumns / 2];
-        pack_chunk<Element>(packed, s[c]);
+        pack_chunk<config.element>(packed, s[c]);
         ptx::tcgen05_st_32x32b(p_tmem + c * (kChunkColumns / 2), packed);
       }
       ptx::tcgen05_wait_st();
       ptx::tcgen05_fence_before_thread_sync();
     };
-    store_chunks(0, kChunksBeforeTail);
+    store_chunks(0, chunks_before_tail);
     cta.bar.p_o_rescale.arrive(stage);
     // This wait is a loop and ends a basic block, the unit in which ptxas orders instructions: elsewhere, the
     // exponentials of the tail would mix with the first part of P, which then leaves as late as the tail.
     wait_message_slot();
-    state.add<0, kChunksBeforeTail>(s, factor);
-    store_chunks(kChunksBeforeTail, kChunks);
+    state.add<0, chunks_before_tail>(s, factor);
+    store_chunks(chunks_before_tail, chunks);
     cta.bar.p_tail.arrive(stage);
-    state.add<kChunksBeforeTail, kChunks>(s, 1.0f);
+    state.add<chunks_before_tail, chunks>(s, 1.0f);
+    later = true;
   };
 
-  for (TaskWalk walk(params); walk.next();) {
-    const int32_t blocks = walk.blocks<causal>();
-    if (blocks == 0) continue;
-    const int32_t unmasked = unmasked_block_count<causal>(walk.task.m_block, stage, params.packed_heads_log2,
-                                                          params.seq_q, params.seq_kv);
-    const int32_t position = walk.position(stage) + (row >> params.packed_heads_log2);
-    const int32_t visible = visible_keys<causal>(position, params.seq_q, params.seq_kv);
+  for (TaskWalk<config> walk(params); walk.next();) {
+    const Task& task = walk.task;
+    const BlockRegions blocks = stage_blocks<config>(cta.mask, task, stage);
+    if (blocks.end == blocks.begin) continue;
+    const KeyRange visible = cta.mask.keys(task.row_position(stage, row), task.seq_q, task.seq_kv);
 
     RowState state;
-    int32_t block = blocks - 1;
-    for (; block >= unmasked; --block) step(std::true_type{}, state, block, visible, block < blocks - 1);
-    for (; block >= 0; --block) step(std::false_type{}, state, block, visible, block < blocks - 1);
+    int32_t block = blocks.end;
+    later = false;
+    while (block > blocks.unmasked_end) step(std::true_type{}, state, --block, visible);
+    while (block > blocks.unmasked_begin) step(std::false_type{}, state, --block, visible);
+    if constexpr (Mask<config.mask>::bounded_below) {
+      while (block > blocks.begin) step(std::true_type{}, state, --block, visible);
+    }
 
-    cta.map.scale_or_sum[stage][row] = state.sum;
-    cta.map.row_max[stage][row] = state.maximum;
+    cta.scale_or_sum(stage, row) = state.sum;
+    cta.row_max(stage, row) = state.maximum;
     cta.bar.softmax_corr_full.arrive(stage);
   }
 }

@@ -5,38 +5,28 @@
 #include <math_constants.h>
 
 #include "../ptx/math.cuh"
-#include "tile.h"
+#include "config.h"
 
 namespace fa4 {
 
-// 16-bit element types: how a pair of fp32 is packed, and their codes in the instruction descriptor of
-// kind::f16.
-struct Float16 {
-  static constexpr uint32_t kMmaType = 0;
-  __device__ static __forceinline__ uint32_t pack(float low, float high) {
-    return ptx::cvt_rn_f16x2(low, high);
-  }
-};
-struct BFloat16 {
-  static constexpr uint32_t kMmaType = 1;
-  __device__ static __forceinline__ uint32_t pack(float low, float high) {
-    return ptx::cvt_rn_bf16x2(low, high);
-  }
-};
+// How a pair of fp32 is packed into two 16-bit elements.
+template <ElementType element>
+__device__ __forceinline__ uint32_t pack(float low, float high) {
+  return element == ElementType::f16 ? ptx::cvt_rn_f16x2(low, high) : ptx::cvt_rn_bf16x2(low, high);
+}
 
-inline constexpr int kChunks = 4;  // a row of scores is worked on in chunks of 32 columns
+// A row of scores is worked on in chunks of 32 columns.
 inline constexpr int kChunkColumns = 32;
-static_assert(kChunks * kChunkColumns == kBlockKeys);
-inline constexpr int kChunksBeforeTail = kMmaStepsBeforeTail * kMmaK / kChunkColumns;
-static_assert(kChunksBeforeTail * kChunkColumns == kMmaStepsBeforeTail * kMmaK);
-using ScoreRow = float[kChunks][kChunkColumns];
+template <int chunks>
+using ScoreRow = float[chunks][kChunkColumns];
 
 // Largest of the row's scores and `maximum`, in four interleaved chains of 3-input maxima.
-__device__ __forceinline__ float row_maximum(const ScoreRow& s, float maximum) {
+template <int chunks>
+__device__ __forceinline__ float row_maximum(const ScoreRow<chunks>& s, float maximum) {
   constexpr int chains = 4;
   float chain[chains] = {maximum, s[0][2], s[0][4], s[0][6]};
 #pragma unroll
-  for (int i = 0; i < kBlockKeys; i += 2) {
+  for (int i = 0; i < chunks * kChunkColumns; i += 2) {
     float& m = chain[i / 2 % chains];
     const int column = i % kChunkColumns;
     m = ptx::max(m, s[i / kChunkColumns][column], s[i / kChunkColumns][column + 1]);
@@ -71,8 +61,8 @@ struct RowState {
   }
 
   // Scales the sum and adds the chunks [first, last) of p, in one chain, which hides under exponentials.
-  template <int first, int last>
-  __device__ __forceinline__ void add(const ScoreRow& p, float factor) {
+  template <int first, int last, int chunks>
+  __device__ __forceinline__ void add(const ScoreRow<chunks>& p, float factor) {
     ptx::f32x2 pair = ptx::mov_pack_f32x2(p[first][0], p[first][1]);
 #pragma unroll
     for (int i = first * kChunkColumns + 2; i < last * kChunkColumns; i += 2) {
@@ -96,13 +86,14 @@ __device__ __forceinline__ bool is_large(float offset) {
 
 // The rare path of a warp in which a row has a large offset: that row's maximum is subtracted from its scores before
 // they are scaled, which is exact where it matters. The other rows subtract 0, so that none of their bits change.
-__device__ __forceinline__ void subtract_large_maximum(ScoreRow& s, float& offset, float maximum) {
+template <int chunks>
+__device__ __forceinline__ void subtract_large_maximum(ScoreRow<chunks>& s, float& offset, float maximum) {
   const bool large = is_large(offset);
   const float addend = large ? -maximum : 0.0f;
   const ptx::f32x2 addend2 = ptx::mov_pack_f32x2(addend, addend);
   if (large) offset = 0.0f;
 #pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
+  for (int c = 0; c < chunks; ++c) {
 #pragma unroll
     for (int i = 0; i < kChunkColumns; i += 2) {
       const ptx::f32x2 pair = ptx::add_rn_f32x2(ptx::mov_pack_f32x2(s[c][i], s[c][i + 1]), addend2);
@@ -126,11 +117,11 @@ __device__ __forceinline__ void exponentials(float (&s)[kChunkColumns], float sc
 }
 
 // 32 probabilities to 16 columns of P: even key in the low half.
-template <class Element>
+template <ElementType element>
 __device__ __forceinline__ void pack_chunk(uint32_t (&packed)[kChunkColumns / 2],
                                            const float (&p)[kChunkColumns]) {
 #pragma unroll
-  for (int i = 0; i < kChunkColumns / 2; ++i) packed[i] = Element::pack(p[2 * i], p[2 * i + 1]);
+  for (int i = 0; i < kChunkColumns / 2; ++i) packed[i] = pack<element>(p[2 * i], p[2 * i + 1]);
 }
 
 }  // namespace fa4

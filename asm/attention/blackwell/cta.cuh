@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every role is handed: the parameters, the barriers, the memories, and the walk over the tasks of this
+// CTA.
+#pragma once
+
+#include "../task.h"
+#include "barriers.cuh"
+
+namespace fa4 {
+
+template <Config config>
+struct Cta {
+  using L = Layout<config>;
+
+  const AttentionParams& params;
+  uint8_t* memory;  // dynamic shared memory
+  uint32_t shared;  // its shared::cta address
+  uint32_t tmem;    // address of column 0 of the allocation
+  Barriers<config> bar;
+  Mask<config.mask> mask;
+
+  // shared::cta addresses of tiles.
+  __device__ __forceinline__ uint32_t q_tile(int stage) const {
+    return shared + L::q_offset + stage * config.q_tile_bytes();
+  }
+  __device__ __forceinline__ uint32_t k_tile(int slot) const { return shared + L::kv_offset + L::k_slot_offset(slot); }
+  __device__ __forceinline__ uint32_t v_tile(int slot) const { return shared + L::kv_offset + L::v_slot_offset(slot); }
+  __device__ __forceinline__ uint32_t o_tile(int stage) const {
+    return shared + L::o_offset + stage * L::o_stage_bytes;
+  }
+
+  // The same O tile for ordinary stores, and the messages of softmax to correction.
+  __device__ __forceinline__ uint8_t* o_bytes(int stage) const {
+    return memory + L::o_offset + stage * L::o_stage_bytes;
+  }
+  __device__ __forceinline__ float& scale_or_sum(int stage, int row) const {
+    return reinterpret_cast<float*>(memory + L::scale_or_sum_offset)[stage * kTileRows + row];
+  }
+  __device__ __forceinline__ float& row_max(int stage, int row) const {
+    return reinterpret_cast<float*>(memory + L::row_max_offset)[stage * kTileRows + row];
+  }
+
+  // Addresses of tensor memory: of a whole accumulator, for MMAs, or with the lanes that the warp of `row` can reach.
+  __device__ __forceinline__ uint32_t s_tmem(int stage) const { return tmem + L::s_column + stage * L::s_stage_columns; }
+  __device__ __forceinline__ uint32_t p_tmem(int stage) const { return tmem + L::p_column + stage * L::s_stage_columns; }
+  __device__ __forceinline__ uint32_t o_tmem(int stage) const { return tmem + L::o_column + stage * L::o_stage_columns; }
+  __device__ __forceinline__ Cta of_row(int row) const {
+    Cta cta = *this;
+    cta.tmem += static_cast<uint32_t>(row / 32 * 32) << 16;
+    return cta;
+  }
+};
+
+// The tasks of this CTA, in order: for (TaskWalk<config> walk(params); walk.next();) ... walk.task ...
+template <Config config>
+class TaskWalk {
+ public:
+  __device__ explicit TaskWalk(const AttentionParams& params) : params_(params) {}
+
+  __device__ __forceinline__ bool next() {
+    const int32_t index = task_of(params_.scheduler, static_cast<int32_t>(blockIdx.x), wave_++,
+                                  static_cast<int32_t>(gridDim.x), params_.task_count);
+    if (index < 0) return false;
+    task = make_task<config>(params_, decode_task(params_.scheduler, index, params_.all_groups, params_.head_groups,
+                                                  params_.m_blocks, params_.lpt_section_groups));
+    return true;
+  }
+
+  Task task{};
+
+ private:
+  const AttentionParams& params_;
+  int32_t wave_ = 0;
+};
+
+}  // namespace fa4

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Load: one lane that moves Q, K and V into shared memory, always a step ahead of the MMA driver.
+//   Q0, K[n-1], Q1, V[n-1], then K[i], V[i] for i = n-2 .. 0
+// Skipped blocks are not loaded; a task without blocks loads nothing at all.
+#pragma once
+
+#include "../../../ptx/tma.cuh"
+#include "../cta.cuh"
+
+namespace fa4 {
+
+template <Config config>
+__device__ __forceinline__ void load_role(const Cta<config>& cta) {
+  const AttentionParams& params = cta.params;
+  ptx::prefetch_tensormap(&params.q);
+  ptx::prefetch_tensormap(&params.k);
+  ptx::prefetch_tensormap(&params.v);
+
+  uint32_t q_phase = 1;  // both stages turn once a task
+  auto kv = PipelineState<config.kv_slots>::producer();
+
+  for (TaskWalk<config> walk(params); walk.next();) {
+    const Task& task = walk.task;
+    const BlockRegions blocks = visited_blocks<config>(cta.mask, task);
+    if (blocks.end == blocks.begin) continue;
+
+    const auto load_q = [&](int stage) {
+      cta.bar.q_empty.wait(stage, q_phase);
+      cta.bar.q_full.arrive_expect_tx(stage, config.q_tile_bytes());
+      const int32_t coordinates[5] = {0, task.first_head, task.q_origin + task.position(stage), 0, task.batch};
+      ptx::cp_async_bulk_tensor_load(cta.q_tile(stage), &params.q, coordinates, cta.bar.q_full.address(stage));
+    };
+    const auto load_kv = [&](const CUtensorMap& tensor, uint32_t tile, int bytes, int32_t block) {
+      cta.bar.kv_empty.wait(kv.index, kv.phase);
+      cta.bar.kv_full.arrive_expect_tx(kv.index, bytes);
+      const int32_t coordinates[5] = {0, task.kv_head, task.kv_origin + block * config.block_keys, 0, task.batch};
+      ptx::cp_async_bulk_tensor_load(tile, &tensor, coordinates, cta.bar.kv_full.address(kv.index));
+      kv.advance();
+    };
+    const auto load_k = [&](int32_t block) { load_kv(params.k, cta.k_tile(kv.index), config.k_tile_bytes(), block); };
+    const auto load_v = [&](int32_t block) { load_kv(params.v, cta.v_tile(kv.index), config.v_tile_bytes(), block); };
+
+    load_q(0);
+    load_k(blocks.end - 1);
+    load_q(1);
+    load_v(blocks.end - 1);
+    for (int32_t block = blocks.end - 2; block >= blocks.begin; --block) {
+      load_k(block);
+      load_v(block);
+    }
+    q_phase ^= 1;
+  }
+
+  // Until every slot is free once more: a commit that is still under way would arrive in the shared memory of
+  // whichever CTA comes next.
+  for (int stage = 0; stage < config.q_stages; ++stage) cta.bar.q_empty.wait(stage, q_phase);
+  for (int slot = 0; slot < config.kv_slots; ++slot, kv.advance()) cta.bar.kv_empty.wait(kv.index, kv.phase);
+}
+
+}  // namespace fa4

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// One value, and all that follows from it: the layouts of head dimensions that have a kernel, and of those that a kernel may
+// follow for, whose tiles are unlike, whose O lies over Q, or which have one Q stage.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "asm/attention/blackwell/kernels.h"
+#include "support/catch.h"
+
+namespace {
+
+using fa4::Config;
+using fa4::ElementType;
+using fa4::MaskKind;
+using fa4::OPlace;
+
+using Range = std::pair<int, int>;
+
+bool disjoint(std::vector<Range> ranges, int end) {
+  std::sort(ranges.begin(), ranges.end());
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (ranges[i].first < 0 || ranges[i].first >= ranges[i].second || ranges[i].second > end) return false;
+    if (i > 0 && ranges[i].first < ranges[i - 1].second) return false;
+  }
+  return true;
+}
+
+template <Config config>
+void check_layout() {
+  using L = fa4::Layout<config>;
+  INFO("head dimensions " << config.qk_dim << " and " << config.v_dim);
+  // Tensor memory: two S, an O for each Q stage, P in its S.
+  std::vector<Range> columns;
+  for (int i = 0; i < 2; ++i) {
+    const int s = L::s_column + i * L::s_stage_columns, p = L::p_column + i * L::s_stage_columns;
+    columns.push_back({s, s + config.block_keys});
+    CHECK((p >= s && p + config.block_keys / 2 <= s + config.block_keys));
+  }
+  for (int i = 0; i < config.q_stages; ++i)
+    columns.push_back({L::o_column + i * L::o_stage_columns, L::o_column + i * L::o_stage_columns + config.v_dim});
+  CHECK(disjoint(columns, 512));
+
+  // Shared memory, with the ring as it is when its slots hold K and V in turn, K first or V first.
+  for (const int first : {0, 1}) {
+    std::vector<Range> bytes;
+    const auto add = [&](int begin, int size) { bytes.push_back({begin, begin + size}); };
+    for (int i = 0; i < config.q_stages; ++i) add(L::q_offset + i * config.q_tile_bytes(), 128 * config.qk_dim * 2);
+    for (int slot = 0; slot < config.kv_slots; ++slot) {
+      const bool is_v = (slot + first) % 2 != 0;
+      add(L::kv_offset + (is_v ? L::v_slot_offset(slot) : L::k_slot_offset(slot)),
+          config.block_keys * (is_v ? config.v_dim : config.qk_dim) * 2);
+    }
+    for (int i = 0; i < config.q_stages; ++i) {
+      const int o = L::o_offset + i * L::o_stage_bytes, size = 128 * config.v_dim * 2;
+      if (config.o_place == OPlace::own) {
+        add(o, size);
+      } else {
+        CHECK((o == i * config.q_tile_bytes() && size <= config.q_tile_bytes()));
+      }
+    }
+    add(L::scale_or_sum_offset, config.q_stages * 512);
+    add(L::row_max_offset, config.q_stages * 512);
+    add(L::barriers_offset, L::barriers_bytes);
+    add(L::tmem_base_offset, 4);
+    CHECK(disjoint(bytes, L::shared_bytes));
+  }
+  CHECK(L::shared_bytes <= 232448);
+  CHECK(L::threads * 65536 / L::threads == 65536);
+  CHECK(128 * (config.q_stages * L::softmax_registers + L::correction_registers + L::other_registers) == 65536);
+  for (const int registers : {L::softmax_registers, L::correction_registers, L::other_registers})
+    CHECK((registers % 8 == 0 && registers >= 24 && registers <= 256));
+
+  // The bytes that complete a phase are those of the tiles.
+  const fa4::BarrierTable table = fa4::barrier_table(config);
+  CHECK(table[fa4::BarrierId::q_full].bytes == uint32_t(128 * config.qk_dim * 2));
+  CHECK(table[fa4::BarrierId::kv_full].bytes == uint32_t(config.block_keys * config.qk_dim * 2));
+  CHECK(int(table[fa4::BarrierId::kv_full].stages) == config.kv_slots);
+  CHECK(int(table[fa4::BarrierId::s_ready].stages) == config.q_stages);
+}
+
+template <int qk_dim, int v_dim>
+inline constexpr Config kConfig = fa4::blackwell_config(ElementType::bf16, MaskKind::causal, qk_dim, v_dim);
+
+}  // namespace
+
+TEST_CASE("layouts follow from a specialisation's value", "[config]") {
+  check_layout<kConfig<64, 64>>();
+  check_layout<kConfig<128, 128>>();
+  check_layout<kConfig<192, 128>>();
+  check_layout<kConfig<256, 256>>();
+}
+
+TEST_CASE("unlike head dimensions: O over Q, unlike tiles in one ring, all of tensor memory", "[config]") {
+  using L = fa4::Layout<kConfig<192, 128>>;
+  CHECK(kConfig<192, 128>.q_stages == 2);
+  CHECK(kConfig<192, 128>.o_place == OPlace::over_q);
+  CHECK(kConfig<192, 128>.k_tile_bytes() == 48 * 1024);
+  CHECK(kConfig<192, 128>.v_tile_bytes() == 32 * 1024);
+  CHECK(L::ring_bytes == 128 * 1024);
+  CHECK(L::used_columns == 512);
+}
+
+TEST_CASE("head dimension 256: one Q stage", "[config]") {
+  using L = fa4::Layout<kConfig<256, 256>>;
+  CHECK(kConfig<256, 256>.q_stages == 1);
+  CHECK(kConfig<256, 256>.o_place == OPlace::over_q);
+  CHECK(kConfig<256, 256>.q_tile_bytes() == 64 * 1024);
+  CHECK(L::used_columns == 512);
+}
+
+TEST_CASE("the list of specialisations", "[config]") {
+  std::set<std::string> entries;
+  for (const fa4::Kernel& kernel : fa4::kKernels) {
+    CHECK(entries.insert(kernel.entry).second);
+    const Config& c = kernel.config;
+    CHECK(fa4::find_kernel(c.element, c.mask, c.qk_dim, c.v_dim) == &kernel);
+    // The name says what it is.
+    const std::string name = kernel.entry;
+    CHECK((name.find(c.element == ElementType::bf16 ? "_bf16_" : "_f16_") != std::string::npos));
+    CHECK((name.find(c.mask == MaskKind::causal ? "_causal" : "_full") != std::string::npos));
+  }
+  CHECK(fa4::find_kernel(ElementType::f16, MaskKind::full, 7, 7) == nullptr);
+}
