@@ -4,10 +4,11 @@ holds the stand-ins for libcudart.so.13 and libcuda.so.1, and PRELOAD is a libra
 itself can see it checks itself."""
 
 import os
-import re
 import subprocess
 import sys
 import unittest
+
+from elf import dynamic_names
 
 PROGRAM, FOLDER, LIBFA4SIM, *PRELOAD = sys.argv[1:]
 
@@ -24,12 +25,6 @@ def execute(*command, expect=0, **environment):
 
 def run(what, **options):
     return execute(PROGRAM, what, **options)
-
-
-def dynamic_names(file, tag):
-    """What the dynamic section of an ELF file says under SONAME or NEEDED."""
-    text = subprocess.run(["readelf", "--dynamic", "--wide", file], check=True, capture_output=True, text=True).stdout
-    return re.findall(rf"\({tag}\) .*\[(.*)\]", text)
 
 
 class StandIns(unittest.TestCase):
