@@ -38,9 +38,8 @@ int main(void) {
   if (fa4_forward(fa4, &p) != FA4_OK) die(fa4_last_error()); /* no allocation, no synchronisation */
 
   CHECK(cuStreamSynchronize(stream));
-  CHECK(cuMemcpyDtoH(o_host, o, sizeof o_host));
-  CHECK(cuMemcpyDtoH(lse_host, lse, sizeof lse_host));
+  const int differs = compare(o, lse);
   fa4_destroy(fa4);
   CHECK(cuDevicePrimaryCtxRelease(device));
-  return compare();
+  return differs;
 }
