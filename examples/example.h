@@ -84,7 +84,7 @@ static void fill_host(void) {
   memset(lse_host, 0xff, sizeof lse_host);
 }
 
-/* The larger error; a NaN is larger than any, and fmax() would drop it. */
+/* The larger of two errors; a NaN is the largest of all and stays (fmax would drop it). */
 static double worse(double worst, double error) {
   return isnan(worst) || error <= worst ? worst : error;
 }
