@@ -11,8 +11,10 @@ import sys
 
 
 def source_name(path, root, toolkit):
+    """asm/... for a file of the tree, cuda/include/... for a header of the toolkit: one that lies inside the tree, or whose
+    include folder is a link elsewhere, is called no differently."""
     path = os.path.realpath(path)
-    for directory, prefix in ((root, ''), (toolkit, 'cuda/')):
+    for directory, prefix in ((os.path.join(toolkit, 'include'), 'cuda/include/'), (toolkit, 'cuda/'), (root, '')):
         directory = os.path.realpath(directory)
         if path.startswith(directory + os.sep):
             return prefix + os.path.relpath(path, directory)
@@ -33,4 +35,5 @@ def main():
         file.write(text)
 
 
-main()
+if __name__ == '__main__':
+    main()

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the build into a scratch folder, and builds and runs a C and a C++ program outside the tree against it: one
-with fa4_forward, one with cuModuleLoad of the installed image."""
+"""Installs the build into a scratch folder, and builds the examples that came with it against it and runs them."""
 
 import argparse
 import pathlib
 import tempfile
 
+from elf import dynamic_names
 from support import require, run
-
-HERE = pathlib.Path(__file__).resolve().parent
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--meson", required=True)
 parser.add_argument("--build-root", type=pathlib.Path, required=True)
 parser.add_argument("--source-root", type=pathlib.Path, required=True)
 parser.add_argument("--cuda-include", required=True, help="folder of cuda.h")
-parser.add_argument("--driver", help="driver library to run the programs on; without it they are only built")
+parser.add_argument("--tools", action="store_true",
+                    help="the simulated GPU is installed too; without it the examples are built and not run")
 arguments = parser.parse_args()
 
 with tempfile.TemporaryDirectory(prefix="fa4-package-") as scratch:
@@ -43,13 +42,33 @@ with tempfile.TemporaryDirectory(prefix="fa4-package-") as scratch:
                    "kernel/blackwell/kernels.h"):
         require((variable("includedir") / "fa4" / header).is_file(), f"the header fa4/{header} is not installed")
 
-    forward, raw = pathlib.Path(scratch) / "forward", pathlib.Path(scratch) / "image"
+    examples = variable("prefix") / "share/doc/fa4/examples"
+    stand_ins = library_folder / "fa4sim"
     strict = ["-Wall", "-Wextra", "-Werror", "-isystem", arguments.cuda_include]
-    run(["cc", "-std=c11", "-D_GNU_SOURCE", *strict, HERE / "forward.c", "-o", forward, *ask("--cflags", "--libs"),
-         "-ldl", "-lm"])
-    run(["c++", "-std=c++20", *strict, HERE / "image.cpp", "-o", raw, *ask("--cflags"), "-ldl", "-lm"])
-    if not arguments.driver:
-        print("no driver library was given: the programs were built and not run")
+    if arguments.tools:
+        driver = ["-L", stand_ins, "-lcuda"]
     else:
-        run([forward, arguments.driver], env={"LD_LIBRARY_PATH": str(library_folder)})
-        run([raw, arguments.driver, image], env={"LD_LIBRARY_PATH": ""})
+        driver = ["-Wl,--unresolved-symbols=ignore-in-object-files"]
+    libraries = [*ask("--libs"), *driver, "-lm"]
+    programs = {
+        "forward.c": (["cc", "-std=c11"], []),
+        "forward.cpp": (["c++", "-std=c++20"], []),
+        "image.cpp": (["c++", "-std=c++20"], [image]),
+    }
+    for source, (compiler, command_line) in programs.items():
+        program = pathlib.Path(scratch) / source.replace(".", "_")
+        run([*compiler, *strict, *ask("--cflags"), examples / source, "-o", program, *libraries])
+        if not arguments.tools:
+            continue
+        needed = dynamic_names(program, "NEEDED")
+        require("libcuda.so.1" in needed and "libfa4sim.so" not in needed, f"{source} linked with -lcuda needs {needed}")
+        run([program, *command_line], env={"LD_LIBRARY_PATH": f"{library_folder}:{stand_ins}"})
+    require({path.name for path in examples.iterdir() if path.suffix in (".c", ".cpp")} == set(programs),
+            f"the examples installed are not those that this test runs: {sorted(examples.iterdir())}")
+
+    # ldconfig makes a link by the soname of every library in a folder that it knows: none may be that of NVIDIA's driver.
+    for library in library_folder.glob("lib*.so*"):
+        require(all(name.startswith("libfa4") for name in dynamic_names(library, "SONAME")),
+                f"{library} has the soname {dynamic_names(library, 'SONAME')}")
+    if not arguments.tools:
+        print("there is no simulated GPU: the examples were built and not run")

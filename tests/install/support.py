@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the install tests share: running commands, and the two programs that use the package."""
+"""What the install tests share: commands and conditions."""
 
 import os
 import subprocess

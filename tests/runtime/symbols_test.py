@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+from elf import dynamic_names
+
 library, header = sys.argv[1:]
 
 
@@ -18,14 +20,13 @@ with open(header, encoding="utf-8") as file:
     declared = set(re.findall(r"^FA4_API .*?\b(fa4_\w+)\(", file.read(), re.MULTILINE))
 exported = nm("--defined-only")
 wanted = nm("--undefined-only")
-needed = subprocess.run(["readelf", "-d", library], check=True, capture_output=True, text=True).stdout
 
 failures = []
 if exported != declared:
     failures.append(f"exported but not declared: {exported - declared}; declared but not exported: {declared - exported}")
 if environment := wanted & {"getenv", "secure_getenv", "environ"}:
     failures.append(f"reads the environment: {environment}")
-if cuda := re.findall(r"\[(libcuda\S*)\]", needed):
+if cuda := [name for name in dynamic_names(library, "NEEDED") if name.startswith("libcuda")]:
     failures.append(f"linked to {cuda}")
 for failure in failures:
     print(failure)

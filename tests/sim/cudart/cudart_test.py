@@ -1,23 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program of the CUDA runtime on the simulated GPU: cudart_test.py PROGRAM FOLDER [PRELOAD], where the folder holds the
-stand-ins for libcudart.so.13 and libcuda.so.1, and PRELOAD is a library to load before them. What the program itself can see it checks itself."""
+"""A program of the CUDA runtime on the simulated GPU: cudart_test.py PROGRAM FOLDER LIBFA4SIM [PRELOAD], where the folder
+holds the stand-ins for libcudart.so.13 and libcuda.so.1, and PRELOAD is a library to load before them. What the program
+itself can see it checks itself."""
 
 import os
 import subprocess
 import sys
 import unittest
 
-PROGRAM, FOLDER, *PRELOAD = sys.argv[1:]
+from elf import dynamic_names
+
+PROGRAM, FOLDER, LIBFA4SIM, *PRELOAD = sys.argv[1:]
 
 
-def run(what, expect=0, **environment):
-    """Runs the program and returns what it wrote."""
+def execute(*command, expect=0, **environment):
+    """Runs a program on the stand-ins and returns what it wrote."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("FA4SIM_")}
-    result = subprocess.run([PROGRAM, what], capture_output=True, text=True, timeout=120,
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120,
                             env={**clean, "LD_LIBRARY_PATH": FOLDER, "LD_PRELOAD": " ".join(PRELOAD), **environment})
     if result.returncode != expect:
-        raise AssertionError(f"{what}: exit code {result.returncode}, {expect} expected:\n{result.stdout}{result.stderr}")
+        raise AssertionError(f"{command}: exit code {result.returncode}, {expect} expected:\n{result.stdout}{result.stderr}")
     return result.stdout + result.stderr
+
+
+def run(what, **options):
+    return execute(PROGRAM, what, **options)
+
+
+class StandIns(unittest.TestCase):
+    """The names that a program linked with one of the libraries records, and that the loader knows a loaded one by."""
+
+    def test_names_are_those_of_what_they_stand_for(self):
+        for name in ("libcuda.so.1", "libcudart.so.13"):
+            self.assertEqual(dynamic_names(os.path.join(FOLDER, name), "SONAME"), [name])
+        self.assertIn("libcuda.so.1", dynamic_names(os.path.join(FOLDER, "libcudart.so.13"), "NEEDED"))
+        self.assertIn("libcudart.so.13", dynamic_names(PROGRAM, "NEEDED"))
+
+    def test_the_library_that_is_opened_by_path_takes_no_other_library_s_place(self):
+        self.assertEqual(dynamic_names(LIBFA4SIM, "SONAME"), ["libfa4sim.so"])
+        said = execute(sys.executable, "-c", """if True:
+            import ctypes, os, sys
+            address = lambda library: ctypes.cast(library.cuInit, ctypes.c_void_p).value
+            by_path = ctypes.CDLL(sys.argv[1])
+            try:
+                ctypes.CDLL("libcuda.so.1", os.RTLD_NOW | os.RTLD_NOLOAD)
+                print("is taken for libcuda.so.1")
+            except OSError:
+                pass
+            by_name = ctypes.CDLL("libcuda.so.1")
+            print(address(by_path) != address(by_name), by_path.cuInit(0), by_name.cuInit(0))
+            """, LIBFA4SIM)
+        self.assertEqual(said, "True 0 0\n")
 
 
 class Runtime(unittest.TestCase):

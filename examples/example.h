@@ -1,13 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One small attention problem for programs that use the installed package: inputs, and a comparison with
- * double precision. Q and O are dense (batch, sequence, head, head dimension), K and V likewise; the LSE
+/* What the examples share: a small attention problem with its answer in double precision, and the CUDA driver
+ * calls around it. Q and O are dense (batch, sequence, head, head dimension), K and V likewise; the LSE is
  * (batch, head, sequence). C99 and C++. */
-#ifndef SMALL_ATTENTION_H
-#define SMALL_ATTENTION_H
+#ifndef EXAMPLE_H
+#define EXAMPLE_H
 
+#include <cuda.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void die(const char* sentence) {
+  fprintf(stderr, "%s\n", sentence);
+  exit(1);
+}
+
+/* Around a call of the CUDA driver. */
+#define CHECK(call) check_driver((call), #call)
+static void check_driver(CUresult result, const char* call) {
+  const char* text = NULL;
+  if (result == CUDA_SUCCESS) return;
+  cuGetErrorString(result, &text);
+  fprintf(stderr, "%s: ", call);
+  die(text ? text : "an unknown error");
+}
+
+/* Makes device 0's primary context current. */
+static CUdevice enter_context(void) {
+  CUdevice device;
+  CUcontext context;
+  CHECK(cuInit(0));
+  CHECK(cuDeviceGet(&device, 0));
+  CHECK(cuDevicePrimaryCtxRetain(&context, device));
+  CHECK(cuCtxSetCurrent(context));
+  return device;
+}
+
+static CUdeviceptr upload(const void* host, size_t bytes) {
+  CUdeviceptr device = 0;
+  CHECK(cuMemAlloc(&device, bytes));
+  CHECK(cuMemcpyHtoD(device, host, bytes));
+  return device;
+}
 
 enum { BATCH = 2, SEQ_Q = 5, SEQ_KV = 135, Q_HEADS = 4, KV_HEADS = 2, HEAD_DIM = 128 };
 enum { Q_ELEMENTS = BATCH * SEQ_Q * Q_HEADS * HEAD_DIM, KV_ELEMENTS = BATCH * SEQ_KV * KV_HEADS * HEAD_DIM };
@@ -39,16 +75,26 @@ static void fill(uint16_t* elements, int count, uint32_t seed) {
   }
 }
 
-static void fill_inputs(void) {
+/* The results are NaN until they are written. */
+static void fill_host(void) {
   fill(q_host, Q_ELEMENTS, 1);
   fill(k_host, KV_ELEMENTS, 2);
   fill(v_host, KV_ELEMENTS, 3);
+  memset(o_host, 0xff, sizeof o_host);
+  memset(lse_host, 0xff, sizeof lse_host);
 }
 
-/* Compares o_host and lse_host with the causal (bottom-right) result in double precision. 0 when they agree.
- */
-static int compare(void) {
+/* The larger of two errors; a NaN is the largest of all and stays (fmax would drop it). */
+static double worse(double worst, double error) {
+  return isnan(worst) || error <= worst ? worst : error;
+}
+
+/* Reads O and the LSE back and compares them with the causal (bottom-right) result in double precision. 0
+ * when they agree. The kernel must have finished. */
+static int compare(CUdeviceptr o_device, CUdeviceptr lse_device) {
   double worst_o = 0, worst_lse = 0;
+  CHECK(cuMemcpyDtoH(o_host, o_device, sizeof o_host));
+  CHECK(cuMemcpyDtoH(lse_host, lse_device, sizeof lse_host));
   for (int b = 0; b < BATCH; ++b) {
     for (int h = 0; h < Q_HEADS; ++h) {
       for (int i = 0; i < SEQ_Q; ++i) {
@@ -70,14 +116,14 @@ static int compare(void) {
         }
         for (int d = 0; d < HEAD_DIM; ++d) {
           const double o = half_value(o_host[((b * SEQ_Q + i) * Q_HEADS + h) * HEAD_DIM + d]);
-          worst_o = fmax(worst_o, fabs(o - out[d] / sum));
+          worst_o = worse(worst_o, fabs(o - out[d] / sum));
         }
-        worst_lse = fmax(worst_lse, fabs(lse_host[(b * Q_HEADS + h) * SEQ_Q + i] - (most + log(sum))));
+        worst_lse = worse(worst_lse, fabs(lse_host[(b * Q_HEADS + h) * SEQ_Q + i] - (most + log(sum))));
       }
     }
   }
   printf("max error: O %.3g, LSE %.3g\n", worst_o, worst_lse);
-  return !(worst_o < 3e-3 && worst_lse < 1e-4); /* a NaN is no agreement */
+  return !(worst_o < 3e-3 && worst_lse < 1e-4); /* so that a NaN is no agreement */
 }
 
 #endif
