@@ -153,6 +153,30 @@ class Run(unittest.TestCase):
         self.assertEqual(outputs[0], outputs[1])
         self.assertEqual(outputs[0], outputs[2])
 
+    def test_a_nan_in_the_inputs_excuses_no_other_row(self):
+        files = Files(self.folder, 1, 5, 70, 2, 1)
+        files.q[(2 * 2 + 1) * D + 9] = math.nan  # position 2, head 1
+        arguments = files.write()
+        wrong = self.folder / "wrong.ptx"
+        wrong.write_text(Path(PTX).read_text().replace("ex2.approx.ftz.f32", "cos.approx.ftz.f32"))
+        text = run(*arguments, "--check")
+        self.assertIn("128 elements are NaN, as the reference is", text)
+        self.assertIn("PASS", text)
+        self.assertNotIn("allowed inf", text)
+        text = run(*arguments, "--image", wrong, "--check", expect=1)
+        self.assertIn("FAIL", text)
+        self.assertNotIn("allowed inf", text)
+
+    def test_a_check_that_could_not_fail_is_no_pass(self):
+        # The score of key 0 is 2^25 + 2^-3 - 2^25, of key 1 it is 0: fp32 sums cannot tell them apart, the scale
+        # makes all the difference of it.
+        files = Files(self.folder, 1, 1, 2, 1, 1)
+        files.q = [2.0 ** 10, 1.0, 2.0 ** 10] + [0.0] * (D - 3)
+        files.k = [2.0 ** 15, 2.0 ** -3, -2.0 ** 15] + [0.0] * (D - 3) + [0.0] * D
+        files.v = [1.0] * D + [-1.0] * D
+        text = run(*files.write(), "--scale", "1e6", "--check", expect=1)
+        self.assertIn("inconclusive", text)
+
     def refused(self, *arguments, says):
         """Exit code 2, every part of the sentence, and outputs as they were."""
         o_path, lse_path = self.folder / "o.npy", self.folder / "lse.npy"
