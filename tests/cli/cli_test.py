@@ -167,6 +167,17 @@ class Run(unittest.TestCase):
         self.assertIn("FAIL", text)
         self.assertNotIn("allowed inf", text)
 
+    def test_rows_that_a_nan_in_v_leaves_unspecified_are_counted(self):
+        files = Files(self.folder, 1, 5, 70, 4, 2)
+        files.v[(69 * 2 + 1) * D + 3] = math.inf  # key 69, which only the last query sees, of KV head 1
+        arguments = files.write() + ["--causal", "--check"]
+        text = run(*arguments)
+        self.assertIn("10 of 20 rows of O are unspecified", text)
+        self.assertIn("PASS, as far as O is specified", text)
+        wrong = self.folder / "wrong.ptx"
+        wrong.write_text(Path(PTX).read_text().replace("ex2.approx.ftz.f32", "cos.approx.ftz.f32"))
+        self.assertIn("FAIL", run(*arguments, "--image", wrong, expect=1))
+
     def test_a_check_that_could_not_fail_is_no_pass(self):
         # The score of key 0 is 2^25 + 2^-3 - 2^25, of key 1 it is 0: fp32 sums cannot tell them apart, the scale
         # makes all the difference of it.

@@ -18,6 +18,7 @@ struct Comparison {
   int64_t not_finite =
       0;  // elements that are NaN or infinite where the reference is not, or the other way round
   int64_t nan_as_expected = 0;  // elements that are NaN, as the reference is
+  int64_t unspecified_rows = 0;  // of O, which Reference::unspecified keeps out of the comparison
   bool empty = true;
   std::array<int64_t, 4> worst{};  // batch, head, position, head-dimension column (0 for lse)
   double worst_value = 0, worst_expected = 0;

@@ -241,6 +241,39 @@ TEST_CASE("a NaN or an infinity is right only where the reference has the same, 
   }
 }
 
+TEST_CASE("scores of minus infinity have no weight, and V that is not finite is told") {
+  const Problem p{Dtype::fp16, false, 2, 2, 40, 4, 2, 0};
+  Inputs inputs = make_inputs(p, 3);
+  const Reference clean = reference_double(p, inputs);
+  CHECK(clean.unspecified == std::vector<uint8_t>(4, 0));
+  const uint16_t minus_inf = 0xFC00;
+  for (int64_t j = 0; j < p.seq_kv; ++j)  // batch 0, KV head 1: all keys; batch 1, KV head 0: all but key 7
+    for (const int64_t b : {0, 1})
+      if (b == 0 || j != 7) inputs.k[size_t(((b * p.seq_kv + j) * 2 + 1 - b) * kHeadDim)] = minus_inf;
+  for (int64_t i = 0; i < p.batch * p.seq_q * p.q_heads; ++i) inputs.q[size_t(i * kHeadDim)] = 0x3C00;
+  inputs.v[size_t(((1 * p.seq_kv + 39) * 2 + 1) * kHeadDim + 5)] = 0x7C00;
+  for (const Reference& reference : {reference_double(p, inputs), reference_same_precision(p, inputs)}) {
+    CHECK(reference.unspecified == std::vector<uint8_t>{0, 0, 0, 1});
+    for (int64_t h = 2; h < 4; ++h) {  // they see keys, all at minus infinity
+      CHECK(reference.o[size_t(h * kHeadDim)] == 0);
+      CHECK(reference.lse[size_t(h * p.seq_q)] == -std::numeric_limits<double>::infinity());
+    }
+    for (int64_t h = 0; h < 2; ++h) {  // one key is left
+      const size_t row = size_t((1 * p.seq_q * p.q_heads + h) * kHeadDim);
+      CHECK(reference.o[row] == double(to_float(p.dtype, inputs.v[size_t(((1 * p.seq_kv + 7) * 2 + 0) * kHeadDim)])));
+    }
+  }
+  // A wrong row of the head that is unspecified is not compared, any other is.
+  const Reference expected = reference_double(p, inputs);
+  std::vector<uint16_t> o(expected.o.size());
+  for (size_t i = 0; i < o.size(); ++i) o[i] = float_to_fp16(float(expected.o[i]));
+  o[size_t((1 * p.seq_q * p.q_heads + 3) * kHeadDim)] = 0x7C00;
+  CHECK(compare_o(p, o, expected).max_error < 1e-3);
+  CHECK(compare_o(p, o, expected).unspecified_rows == 4);
+  o[size_t((1 * p.seq_q * p.q_heads + 1) * kHeadDim)] = 0x7C00;
+  CHECK(std::isinf(compare_o(p, o, expected).max_error));
+}
+
 TEST_CASE("the tolerance follows small outputs, and says when it would let anything pass") {
   for (const Dtype dtype : {Dtype::fp16, Dtype::bf16}) {
     Problem p{dtype, false, 1, 3, 50, 1, 1, 0};
