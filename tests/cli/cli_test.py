@@ -4,6 +4,7 @@
 import json
 import math
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -322,9 +323,57 @@ class Hazards(unittest.TestCase):
         self.assertFalse(o.exists())
         self.assertIn("PASS", run(*self.shape, "--image", self.mutant, "--check"))  # unwatched, nothing is seen of it
 
+    def test_an_image_that_cannot_be_loaded_gets_no_verdict(self):
+        ptx = Path(PTX).read_text()
+        cubin = struct.pack("<4sBBBBB7xHHIQQQI12x", b"\x7fELF", 2, 1, 1, 65, 8, 2, 190, 1, 0, 0, 0, 100 << 8)
+        text = ptx.encode().ljust(len(ptx) // 8 * 8 + 8, b"\0")
+        entry = struct.pack("<HHIQIIIIQQ16x", 1, 1, 64, len(text), len(ptx), 0, 13, 100, 0, 1 << 21 | 0x2000)  # LZ4
+        compressed = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry) + len(text)) + entry + text
+        images = {"typo": (ptx.replace("tcgen05.wait::ld", "tcgen05.wayt::ld", 1), "wayt"),
+                  "missing kernel": (ptx.replace("fa4_forward_bf16_causal", "another_name"), "fa4_forward_bf16_causal"),
+                  "newer": (re.sub(r"(?m)^\.version .*$", ".version 99.0", ptx), "99.0"),
+                  "old target": (re.sub(r"(?m)^\.target sm_100f", ".target sm_103a", ptx), "sm_103a"),
+                  "other block": (re.sub(r"\.maxntid 512", ".maxntid 256", ptx), "256"),
+                  "no text": ("\n.version 9.0\n.target sm_100f\n\xff\xfe\n", ""),
+                  "cubin": (cubin.ljust(64, b"\0"), "cubin"),
+                  "compressed": (compressed, "compress"),
+                  "cut": (compressed[:100], "cut"),
+                  "cut cubin": (cubin[:40] + struct.pack("<QI6H", 4096, 0, 64, 56, 2, 64, 9, 8), "cut"),
+                  "one byte": ("/", "target"),
+                  "empty": ("", "empty")}
+        report = self.folder / "report.json"
+        for name, (content, says) in images.items():
+            with self.subTest(name):
+                image = self.folder / "image"
+                image.write_bytes(content if isinstance(content, bytes) else content.encode("latin-1"))
+                report.write_text("of an earlier run")
+                text = self.check("--image", image, "--json", report, expect=2)
+                self.assertIn(says, text)
+                for verdict in ("CLEAN", "Verdict", "Findings", "Exact for"):
+                    self.assertNotIn(verdict, text)
+                found = json.loads(report.read_text())
+                self.assertEqual(set(found), {"image", "model", "seeds", "not_run"})
+                self.assertIn(says, found["not_run"])
+                text = fa4("run", "--device", "sim", "--driver", SIMULATOR, *self.shape, "--hazards", "--image", image,
+                           expect=2 if name in ("empty", "cut", "cut cubin", "one byte") else 3)
+                self.assertNotIn("CLEAN", text)
+
+    def test_a_kernel_that_faults_is_a_finding(self):
+        trapping = self.folder / "trap.ptx"
+        trapping.write_text(Path(PTX).read_text().replace("tcgen05.wait::ld.sync.aligned;", "trap;", 1))
+        report = self.folder / "report.json"
+        self.assertIn("NOT CLEAN", self.check("--full", "--image", trapping, "--json", report, expect=1))
+        self.assertIn("trap", json.loads(report.read_text())["fault"])
+        self.assertIn("NOT CLEAN", run(*self.shape, "--hazards", "--image", trapping, expect=1))
+
     def test_could_not_run(self):
-        self.assertIn("cannot be opened", self.check("--image", self.folder / "none.ptx", expect=2))
+        report = self.folder / "report.json"
+        self.assertIn("cannot be opened", self.check("--image", self.folder / "none.ptx", "--json", report, expect=2))
+        self.assertIn("cannot be opened", json.loads(report.read_text())["not_run"])
         self.assertIn("cannot be opened", run(*self.shape, "--image", self.folder / "none.ptx", expect=2))
+        self.check("--scale", "nan", "--json", report, expect=2)
+        self.assertIn("softmax_scale", json.loads(report.read_text())["not_run"])
+        self.assertIn("cannot be written", self.check("--json", self.folder / "none" / "report.json", expect=2))
 
 
 class Verify(unittest.TestCase):
