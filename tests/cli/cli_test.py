@@ -154,6 +154,20 @@ class Run(unittest.TestCase):
         self.assertEqual(outputs[0], outputs[1])
         self.assertEqual(outputs[0], outputs[2])
 
+    def test_values_that_would_become_infinite_are_refused(self):
+        files = Files(self.folder, 1, 2, 3, 2, 1)
+        files.q[5], files.q[300], files.v[2] = 65520.0, -3e6, 65519.0  # the first that rounds to inf; far; the last
+        self.refused(*files.write("<f4"), "--dtype", "fp16",
+                     says=["q.npy", "2 of 512 values", "fp16", "3e+06", "65504", "--dtype bf16"])
+        run(*files.write("<f4"), "--dtype", "bf16", "--check")
+        files.q[5] = files.q[300] = 1.0
+        run(*files.write("<f4"), "--dtype", "fp16", "--check")
+        files.v[2] = 3.4e38
+        self.refused(*files.write("<f4"), "--dtype", "bf16", says=["v.npy", "1 of 384 values", "bf16", "3.38953e+38"])
+        files.v[2], files.k[4], files.q[1] = 1.0, math.inf, math.nan  # in the file already
+        for dtype in ("fp16", "bf16"):
+            self.assertIn("NaN, as the reference", run(*files.write("<f4"), "--dtype", dtype, "--check"))
+
     def test_a_nan_in_the_inputs_excuses_no_other_row(self):
         files = Files(self.folder, 1, 5, 70, 2, 1)
         files.q[(2 * 2 + 1) * D + 9] = math.nan  # position 2, head 1
