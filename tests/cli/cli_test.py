@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -30,8 +31,9 @@ def run(*arguments, expect=0):
     return fa4("run", "--device", "sim", "--driver", SIMULATOR, *arguments, expect=expect)
 
 
-def pack_npy(descr, shape, data, fortran=False):
-    header = f"{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': ({', '.join(map(str, shape))},), }}\n".encode()
+def pack_npy(descr, shape, data, fortran=False, long=""):
+    extents = ", ".join(f"{extent}{long}" for extent in shape)
+    header = f"{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': ({extents},), }}\n".encode()
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
 
 
@@ -71,7 +73,7 @@ class Files:
             return floats
         return b"".join(floats[i + 2:i + 4] for i in range(0, len(floats), 4))
 
-    def write(self, descr="<f2", bhsd=False):
+    def write(self, descr="<f2", bhsd=False, long=""):
         arguments = []
         for name, shape, numbers in (("q", self.shape_q, self.q), ("k", self.shape_kv, self.k), ("v", self.shape_kv, self.v)):
             if bhsd:
@@ -80,7 +82,7 @@ class Files:
                            for x in numbers[((bi * s + si) * h + hi) * d:][:d]]
                 shape = (b, h, s, d)
             path = self.folder / f"{name}.npy"
-            path.write_bytes(pack_npy(descr, shape, self.encode(descr, numbers)))
+            path.write_bytes(pack_npy(descr, shape, self.encode(descr, numbers), long=long))
             arguments += [f"--{name}", path]
         return arguments + (["--layout", "bhsd"] if bhsd else [])
 
@@ -145,6 +147,23 @@ class Run(unittest.TestCase):
             self.assertLess(max(abs(x - y) for x, y in zip(got, expected)), 2e-3)
             self.assertLess(abs(lse[(b * 4 + h) * 3 + i] - expected_lse), 1e-4)
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["k.npy", "lse.npy", "o.npy", "q.npy", "v.npy"])
+
+    def test_files_of_ml_dtypes_and_of_python_2(self):
+        files = Files(self.folder, 1, 3, 70, 4, 2)
+        outputs = []
+        for descr, long in (("<u2", ""), ("<V2", ""), ("|V2", ""), ("<u2", "L")):
+            run(*files.write(descr, long=long), "--dtype", "bf16", "--out", self.folder / "o.npy", "--check")
+            outputs.append((self.folder / "o.npy").read_bytes())
+        self.assertEqual(len(set(outputs)), 1)
+        self.refused(*files.write("<V2"), says=["ml_dtypes", "--dtype bf16"])
+        self.refused(*files.write("<V2"), "--dtype", "fp16", says=["ml_dtypes", "--dtype bf16", "not --dtype fp16"])
+
+    def test_a_pipe_is_refused(self):
+        arguments = Files(self.folder, 1, 3, 70, 4, 2).write()
+        command = " ".join(map(shlex.quote, map(str, [FA4, "run", "--device", "sim", "--driver", SIMULATOR, *arguments[2:]])))
+        result = subprocess.run(["bash", "-c", f"{command} --q <(cat {arguments[1]})"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("is a pipe", result.stderr)
 
     def test_neither_sms_nor_threads_change_a_bit(self):
         outputs = []
@@ -245,9 +264,9 @@ class Run(unittest.TestCase):
         spoil("q", b"", ["truncated"])
         spoil("k", good_kv[:-1], ["truncated"])
         spoil("k", good_kv + b"x", ["1 bytes follow"])
-        spoil("v", pack_npy("<f8", files.shape_kv, bytes(8 * kv)), ["<f8", "float16"])
-        spoil("v", pack_npy(">f2", files.shape_kv, bytes(2 * kv)), [">f2"])
-        spoil("k", pack_npy("<f2", files.shape_kv, bytes(2 * kv), fortran=True), ["Fortran order"])
+        spoil("v", pack_npy("<f8", files.shape_kv, bytes(8 * kv)), ["<f8", "float64", "array.astype(numpy.float32)"])
+        spoil("v", pack_npy(">f2", files.shape_kv, bytes(2 * kv)), [">f2", "array.astype('<f2')"])
+        spoil("k", pack_npy("<f2", files.shape_kv, bytes(2 * kv), fortran=True), ["Fortran order", "numpy.ascontiguousarray"])
         spoil("k", pack_npy("<u2", files.shape_kv, bytes(2 * kv)), ["uint16", "float16", "one type"])
         spoil("q", pack_npy("<f2", (2, 4, D), bytes(4 * 2 * 4 * D)[:2 * 2 * 4 * D]), ["rank 3", "rank 4"])
         spoil("k", pack_npy("<f2", (2, 3, 2, D), bytes(4 * kv)), ["batch 2"])

@@ -55,11 +55,17 @@ Dtype dtype_of(const RunRequest& request, const FileTensor& q, const FileTensor&
   switch (q.array.type) {
     case NpyType::float16:
       if (request.dtype == "bf16")
-        throw Refusal(fmt::format("--dtype bf16: {} holds float16; uint16 holds bfloat16", q.path));
+        throw Refusal(fmt::format("--dtype bf16: {} holds float16; uint16, or what ml_dtypes saves, holds bfloat16", q.path));
       return Dtype::fp16;
     case NpyType::uint16:
       if (request.dtype == "fp16")
         throw Refusal(fmt::format("--dtype fp16: {} holds uint16, which is read as bfloat16", q.path));
+      return Dtype::bf16;
+    case NpyType::void16:
+      if (request.dtype != "bf16")
+        throw Refusal(fmt::format("{} holds elements of 2 bytes without a type, as ml_dtypes and JAX save bfloat16: say "
+                                  "--dtype bf16 if that is what they are{}",
+                                  q.path, request.dtype.empty() ? "" : ", not --dtype " + request.dtype));
       return Dtype::bf16;
     case NpyType::float32:
       break;
