@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line end to end on the simulated GPU: cli_test.py FA4 LIBFA4SIM PTX. Plain Python, no NumPy."""
+"""The command line end to end on the simulated GPU: cli_test.py FA4 LIBFA4SIM PTX STUB_DRIVER. Plain Python, no NumPy."""
 
 import json
 import math
@@ -13,7 +13,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-FA4, SIMULATOR, PTX = sys.argv[1:4]
+FA4, SIMULATOR, PTX, STUB = sys.argv[1:5]
 D = 128
 
 
@@ -293,6 +293,17 @@ class Run(unittest.TestCase):
     def test_devices(self):
         self.assertIn("absent.so", fa4("run", "--driver", self.folder / "absent.so", expect=3))
         self.assertIn("is a simulated GPU", fa4("run", "--device", "gpu", "--driver", SIMULATOR, expect=3))
+        for text in (fa4("run", "--driver", STUB, "--seq-q", 16, expect=3), fa4("run", "--device", "gpu", "--driver", STUB, expect=3),
+                     fa4("info", "--driver", STUB)):
+            for part in (STUB, "CUDA_ERROR_STUB_LIBRARY", "lib64/stubs out of LD_LIBRARY_PATH"):
+                self.assertIn(part, text)
+        # Found under the driver's name, it is no GPU: the simulated one is taken, and the reason is said.
+        os.symlink(os.path.abspath(STUB), self.folder / "libcuda.so.1")
+        result = subprocess.run([FA4, "run", "--seq-q", "1", "--heads", "1", "--kv-heads", "1"], capture_output=True, text=True,
+                                env={**os.environ, "LD_LIBRARY_PATH": str(self.folder)}, timeout=60)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("no GPU to use: cuInit failed with error 34, CUDA_ERROR_STUB_LIBRARY", result.stdout)
+        self.assertIn(str(self.folder / "libcuda.so.1"), result.stdout)  # the file behind the soname
         if not os.path.exists("/dev/nvidiactl"):
             self.assertIn("libcuda.so.1", fa4("run", "--device", "gpu", expect=3))
             text = fa4("run", "--seq-q", 1, "--heads", 1, "--kv-heads", 1)
@@ -382,6 +393,7 @@ class Hazards(unittest.TestCase):
                 report.write_text("of an earlier run")
                 text = self.check("--image", image, "--json", report, expect=2)
                 self.assertIn(says, text)
+                self.assertEqual(text.count("tcgen05.wayt"), name == "typo")  # the log of the load, once
                 for verdict in ("CLEAN", "Verdict", "Findings", "Exact for"):
                     self.assertNotIn(verdict, text)
                 found = json.loads(report.read_text())

@@ -51,12 +51,12 @@ void AttentionDevice::configure(uint32_t sm_count) {
     throw AttentionError(FA4_ERROR_DRIVER, gpu_.simulator().last_error());
 }
 
-// The library's sentence, and the simulated GPU's report behind it.
+// The library's sentence, and the simulated GPU's report behind it, unless it is there as the log of a load.
 void AttentionDevice::fail(fa4_status status) {
   std::string message = fa4_last_error();
   if (status == FA4_ERROR_DRIVER && simulated()) {
-    message += '\n';
-    message += gpu_.simulator().last_error();
+    const std::string report = gpu_.simulator().last_error();
+    if (message.find(report.substr(0, 200)) == std::string::npos) message += "\n" + report;
   }
   throw AttentionError(status, message);
 }
