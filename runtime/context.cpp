@@ -38,8 +38,8 @@ fa4_status Context::open(const fa4_create_params& params, Message& message) {
     return message.fail(
         FA4_ERROR_NO_DEVICE,
         "the calling thread has no current CUDA context; make one current first: with the driver API by "
-        "cuDevicePrimaryCtxRetain and cuCtxSetCurrent, with the runtime API by cudaSetDevice, before CUDA 12 also "
-        "cudaFree(0)");
+        "cuDevicePrimaryCtxRetain and cuCtxSetCurrent, with the runtime API by cudaSetDevice, before CUDA 12 "
+        "also cudaFree(0)");
   }
   CUdevice device = 0;
   int sm_count = 0;
@@ -62,10 +62,11 @@ fa4_status Context::forward(const fa4_forward_params& problem, Message& message)
   status = driver_.check(driver_.cuCtxGetCurrent(&current), "cuCtxGetCurrent", message);
   if (status != FA4_OK) return status;
   if (current == nullptr) {
-    return message.fail(FA4_ERROR_NO_DEVICE,
-                        "the calling thread has no current CUDA context; make the one of fa4_create current, %p, by "
-                        "cuCtxSetCurrent or cudaSetDevice",
-                        static_cast<void*>(cuda_context_));
+    return message.fail(
+        FA4_ERROR_NO_DEVICE,
+        "the calling thread has no current CUDA context; make the one of fa4_create current, %p, by "
+        "cuCtxSetCurrent or cudaSetDevice",
+        static_cast<void*>(cuda_context_));
   }
   if (current != cuda_context_) {
     return message.fail(

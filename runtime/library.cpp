@@ -36,7 +36,7 @@ fa4_status check_architecture(const Driver& driver, const void* image, CUdevice 
                       device_arch, major, minor, describe_image(entries).c_str());
 }
 
-// Loads the image. What the driver's PTX compiler says about one that it cannot take goes behind the sentence.
+// Loads the image. What the driver's compiler says about PTX that it cannot take goes behind the sentence.
 fa4_status load_module(const Driver& driver, const void* image, CUmodule& module, Message& message) {
   char log[4096] = "";
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -44,7 +44,8 @@ fa4_status load_module(const Driver& driver, const void* image, CUmodule& module
   const CUresult result = driver.cuModuleLoadDataEx(&module, image, 2, options, values);
   const fa4_status status = driver.check(result, "cuModuleLoadDataEx", message);
   log[sizeof log - 1] = '\0';
-  for (std::size_t end = std::strlen(log); end != 0 && std::strchr(" \r\n", log[end - 1]); --end) log[end - 1] = '\0';
+  for (std::size_t end = std::strlen(log); end != 0 && std::strchr(" \r\n", log[end - 1]); --end)
+    log[end - 1] = '\0';
   if (status != FA4_OK && log[0] != '\0') message.append("; its log:\n%s", log);
   return status;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NaN and infinities in the inputs: which rows of O and LSE they reach, and that no other changes by a bit. The
-// rules stand in fa4.h.
+// NaN and infinities in the inputs: which rows of O and LSE they reach, and that no other changes by a bit.
+// The rules stand in fa4.h.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,8 +25,8 @@ constexpr std::array kSpecials{Special{"NaN", std::numeric_limits<float>::quiet_
                                Special{"+inf", std::numeric_limits<float>::infinity()},
                                Special{"-inf", -std::numeric_limits<float>::infinity()}};
 
-// Two batch entries, two KV heads with four query heads each (packed into the rows of a tile), and lengths that
-// leave tails; all on one SM, which keeps its tensor memory and its ring from task to task, and on many.
+// Two batch entries, two KV heads with four query heads each (packed into the rows of a tile), and lengths
+// that leave tails; all on one SM, which keeps its tensor memory and its ring from task to task, and on many.
 struct Base {
   Problem problem;
   support::RunOptions options;
@@ -47,10 +47,11 @@ struct Base {
     return size_t(((b * problem.seq_kv + j) * problem.kv_heads + kv_head) * kHeadDim + d);
   }
 
-  // Runs the changed inputs and compares with the clean run: "" or which row that `reaches_o` (`reaches_lse`) does
-  // not let change has other bits. What the reference says is judged by verify().
+  // Runs the changed inputs and compares with the clean run: "" or which row that `reaches_o` (`reaches_lse`)
+  // does not let change has other bits. What the reference says is judged by verify().
   template <typename ReachesO, typename ReachesLse>
-  std::string compare(const support::Inputs& changed, const ReachesO& reaches_o, const ReachesLse& reaches_lse) const {
+  std::string compare(const support::Inputs& changed, const ReachesO& reaches_o,
+                      const ReachesLse& reaches_lse) const {
     RunResult result;
     const std::string wrong = test::verify({problem, options, 21}, changed, &result);
     if (!wrong.empty()) return wrong;
@@ -58,11 +59,12 @@ struct Base {
       for (int64_t h = 0; h < problem.q_heads; ++h)
         for (int64_t i = 0; i < problem.seq_q; ++i) {
           const auto row = [&](const char* what) {
-            return std::string(what) + " of batch entry " + std::to_string(b) + ", head " + std::to_string(h) +
-                   ", query " + std::to_string(i) + " changed";
+            return std::string(what) + " of batch entry " + std::to_string(b) + ", head " +
+                   std::to_string(h) + ", query " + std::to_string(i) + " changed";
           };
           const size_t o = q_at(b, h, i, 0), lse = size_t((b * problem.q_heads + h) * problem.seq_q + i);
-          if (!reaches_o(b, h, i) && !std::equal(&clean.o[o], &clean.o[o] + kHeadDim, &result.o[o])) return row("O");
+          if (!reaches_o(b, h, i) && !std::equal(&clean.o[o], &clean.o[o] + kHeadDim, &result.o[o]))
+            return row("O");
           if (!reaches_lse(b, h, i) && std::memcmp(&clean.lse[lse], &result.lse[lse], sizeof(float)) != 0)
             return row("LSE");
         }
@@ -93,7 +95,9 @@ TEST_CASE("V that is not finite reaches O of its batch entry and KV head alone",
           INFO(special.name << " in V at key " << key << " of batch entry " << entry);
           CHECK(base.compare(
                     changed,
-                    [&](int64_t b, int64_t h, int64_t) { return b == entry && h / base.problem.ratio() == kv_head; },
+                    [&](int64_t b, int64_t h, int64_t) {
+                      return b == entry && h / base.problem.ratio() == kv_head;
+                    },
                     nobody) == "");
         }
       }
@@ -108,7 +112,8 @@ TEST_CASE("V of whole heads that is NaN leaves the other heads alone", "[nonfini
       for (int64_t d = 0; d < kHeadDim; ++d)
         changed.v[base.kv_at(0, 1, j, d)] = changed.v[base.kv_at(1, 0, j, d)] = 0x7FFF;
     CHECK(base.compare(
-              changed, [&](int64_t b, int64_t h, int64_t) { return h / base.problem.ratio() == 1 - b; }, nobody) == "");
+              changed, [&](int64_t b, int64_t h, int64_t) { return h / base.problem.ratio() == 1 - b; },
+              nobody) == "");
   });
 }
 
@@ -142,22 +147,25 @@ TEST_CASE("K that is not finite reaches the rows that see its key", "[nonfinite]
 }
 
 TEST_CASE("scores of minus infinity are masked keys", "[nonfinite]") {
-  // Column 0 of K is infinite at some keys or at all, the queries have 1, -1 or 0 there: scores of +inf make NaN, of
-  // -inf weight 0, and 0 times infinity is NaN.
+  // Column 0 of K is infinite at some keys or at all, the queries have 1, -1 or 0 there: scores of +inf make
+  // NaN, of -inf weight 0, and 0 times infinity is NaN.
   for (const Dtype dtype : {Dtype::fp16, Dtype::bf16})
     for (const double scale : {0.0, -0.1})
       for (const int64_t period : {1, 3}) {
         const Problem p{dtype, true, 1, 200, 200, 2, 1, scale};
         support::Inputs inputs = support::make_inputs(p, 5);
         for (int64_t i = 0; i < p.seq_q * p.q_heads; ++i)
-          inputs.q[size_t(i * kHeadDim)] = support::from_float(dtype, float(i % 7 == 0 ? 0 : i % 7 < 4 ? -1 : 1));
+          inputs.q[size_t(i * kHeadDim)] = support::from_float(dtype, float(i % 7 == 0  ? 0
+                                                                            : i % 7 < 4 ? -1
+                                                                                        : 1));
         for (int64_t j = 0; j < p.seq_kv; j += period)
           inputs.k[size_t(j * kHeadDim)] = support::from_float(dtype, std::numeric_limits<float>::infinity());
         RunResult result;
         CHECK(test::verify({p, {}, 5}, inputs, &result) == "");
         const auto count = [&](auto is) { return std::count_if(result.lse.begin(), result.lse.end(), is); };
         CHECK(count([](float x) { return std::isnan(x); }) > 0);
-        if (period == 1) CHECK(count([](float x) { return x == -std::numeric_limits<float>::infinity(); }) > 0);
+        if (period == 1)
+          CHECK(count([](float x) { return x == -std::numeric_limits<float>::infinity(); }) > 0);
         if (period == 3) CHECK(count([](float x) { return std::isfinite(x); }) > 0);
       }
 }

@@ -86,7 +86,8 @@ TEST_CASE("what NumPy writes is read") {
   // Under Python 2, and bfloat16 of ml_dtypes.
   for (const char* descr : {"<V2", "|V2"}) {
     std::ofstream(path, std::ios::binary)
-        << npy(std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (2L, 3L), }", "abcdefghijkl");
+        << npy(std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (2L, 3L), }",
+               "abcdefghijkl");
     CHECK(read_npy(path).shape == std::vector<int64_t>{2, 3});
     CHECK(read_npy(path).type == NpyType::void16);
   }
@@ -126,7 +127,7 @@ TEST_CASE("malformed files are refused with a sentence") {
                                       {"'<i2'", "array.view(numpy.uint16)"},
                                       {"'<c8'", "array.real"},
                                       {"'|O'", "Python objects"},
-                                      {"'<V1'", "8-bit floats"},
+                                      {"'<V1'", "before saving"},
                                       {"'|b1'", "bfloat16 as uint16"}}) {
     const std::string sentence =
         with(std::string("{'descr': ") + descr + ", 'fortran_order': False, 'shape': (2, 3)}");

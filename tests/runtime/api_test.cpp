@@ -166,8 +166,8 @@ TEST_CASE("creation is refused with a reason", "[runtime]") {
     fake.driver->failing_function = "cuInit";
     fake.driver->failure = CUDA_ERROR_NO_DEVICE;
     expect_refusal(params, FA4_ERROR_NO_DEVICE,
-                   {"cuInit failed with error 100, CUDA_ERROR_NO_DEVICE: no CUDA device", "CUDA_VISIBLE_DEVICES",
-                    FA4_FAKE_DRIVER});
+                   {"cuInit failed with error 100, CUDA_ERROR_NO_DEVICE: no CUDA device",
+                    "CUDA_VISIBLE_DEVICES", FA4_FAKE_DRIVER});
   }
   SECTION("the toolkit's stub") {
     params.driver_library = FA4_STUB_DRIVER;
@@ -195,23 +195,31 @@ TEST_CASE("creation is refused with a reason", "[runtime]") {
                                      {804, "cuda-compat"},
                                      {999, "CUDA_ERROR_UNKNOWN: "}}) {
       fake.driver->failure = static_cast<CUresult>(code);
-      expect_refusal(params, code == 34 ? FA4_ERROR_NO_DRIVER : FA4_ERROR_DRIVER,
-                     {"cuInit failed with error " + std::to_string(code) + ", CUDA_ERROR_", says, FA4_FAKE_DRIVER});
+      expect_refusal(
+          params, code == 34 ? FA4_ERROR_NO_DRIVER : FA4_ERROR_DRIVER,
+          {"cuInit failed with error " + std::to_string(code) + ", CUDA_ERROR_", says, FA4_FAKE_DRIVER});
       CHECK(std::string(fa4_last_error()).find("no text") == std::string::npos);
     }
   }
   SECTION("no current context") {
     fake.set_current(nullptr);
-    expect_refusal(params, FA4_ERROR_NO_DEVICE, {"no current CUDA context", "cuDevicePrimaryCtxRetain and cuCtxSetCurrent", "cudaSetDevice", "cudaFree(0)"});
+    expect_refusal(params, FA4_ERROR_NO_DEVICE,
+                   {"no current CUDA context", "cuDevicePrimaryCtxRetain and cuCtxSetCurrent",
+                    "cudaSetDevice", "cudaFree(0)"});
   }
   SECTION("PTX that the driver's compiler does not take") {
     fake.driver->failing_function = "cuModuleLoadDataEx";
     fake.driver->failure = CUDA_ERROR_INVALID_PTX;
-    expect_refusal(params, FA4_ERROR_DRIVER, {"cuModuleLoadDataEx failed with error 218, CUDA_ERROR_INVALID_PTX"});
-    CHECK(std::string(fa4_last_error()).find("log") == std::string::npos);  // an empty one is not announced
-    fake.driver->jit_log = "ptxas application ptx input, line 7; error   : Unknown modifier '.wayt'\nptxas fatal   : aborted\n\n";
     expect_refusal(params, FA4_ERROR_DRIVER,
-                   {"error 218", "; its log:\nptxas application ptx input, line 7; error   : Unknown modifier '.wayt'\nptxas fatal   : aborted"});
+                   {"cuModuleLoadDataEx failed with error 218, CUDA_ERROR_INVALID_PTX"});
+    CHECK(std::string(fa4_last_error()).find("log") == std::string::npos);  // an empty one is not announced
+    fake.driver->jit_log =
+        "ptxas application ptx input, line 7; error   : Unknown modifier '.wayt'\nptxas fatal   : "
+        "aborted\n\n";
+    expect_refusal(params, FA4_ERROR_DRIVER,
+                   {"error 218",
+                    "; its log:\nptxas application ptx input, line 7; error   : Unknown modifier "
+                    "'.wayt'\nptxas fatal   : aborted"});
     CHECK(std::string(fa4_last_error()).back() == 'd');
     const std::string long_log = "line 1 is wrong\n" + std::string(100000, 'x');
     fake.driver->jit_log = long_log.c_str();
@@ -344,7 +352,8 @@ TEST_CASE("a refused call launches nothing", "[runtime]") {
 
   fake.set_current(nullptr);
   CHECK(fa4_forward(context.get(), &problem) == FA4_ERROR_NO_DEVICE);
-  CHECK(std::string(fa4_last_error()).find("no current CUDA context; make the one of fa4_create current, 0xc0de") !=
+  CHECK(std::string(fa4_last_error())
+            .find("no current CUDA context; make the one of fa4_create current, 0xc0de") !=
         std::string::npos);
   fake.set_current(reinterpret_cast<CUcontext>(0xbad));
   CHECK(fa4_forward(context.get(), &problem) == FA4_ERROR_NO_DEVICE);
@@ -357,7 +366,8 @@ TEST_CASE("a refused call launches nothing", "[runtime]") {
     fake.driver->failure = CUDA_ERROR_OUT_OF_MEMORY;
     CHECK(fa4_forward(context.get(), &problem) == FA4_ERROR_DRIVER);
     CHECK(std::string(fa4_last_error())
-              .find(std::string(function) + " failed with error 2, CUDA_ERROR_OUT_OF_MEMORY: out of memory") == 0);
+              .find(std::string(function) +
+                    " failed with error 2, CUDA_ERROR_OUT_OF_MEMORY: out of memory") == 0);
   }
   CHECK(fake.driver->launch_count == 0);
   fake.driver->failing_function = "cuLaunchKernel";

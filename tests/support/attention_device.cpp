@@ -62,7 +62,8 @@ void AttentionDevice::fail(fa4_status status) {
 }
 
 void AttentionDevice::give_up(const std::string& message) {
-  const bool fault = gpu_.driver().cuCtxSynchronize() != CUDA_SUCCESS;  // a context carries its kernel's fault
+  const bool fault =
+      gpu_.driver().cuCtxSynchronize() != CUDA_SUCCESS;  // a context carries its kernel's fault
   drop_contexts();
   gpu_.reset();
   throw AttentionError(FA4_ERROR_DRIVER, message, fault);
@@ -86,7 +87,8 @@ fa4_context* AttentionDevice::context(uint32_t sm_count) {
 RunResult AttentionDevice::run(const Problem& problem, const Inputs& inputs, const RunOptions& options) {
   const Placement placement = place(problem, options.layout);
   std::vector<std::vector<uint16_t>> host;
-  for (const int64_t elements : placement.buffer_elements) host.emplace_back(size_t(elements), options.beside);
+  for (const int64_t elements : placement.buffer_elements)
+    host.emplace_back(size_t(elements), options.beside);
   std::fill(host.back().begin(), host.back().end(), kPoison16);  // O's
   const auto scatter = [&](const std::vector<uint16_t>& packed, int64_t seq, int64_t heads,
                            const View& view) {

@@ -189,8 +189,8 @@ void attend_kv_head(const Problem& problem, const Inputs& inputs, int64_t b, int
 std::vector<uint8_t> heads_of_infinite_v(const Problem& problem, const Inputs& inputs) {
   std::vector<uint8_t> result(size_t(problem.batch * problem.kv_heads), 0);
   for (int64_t row = 0; row < problem.batch * problem.seq_kv * problem.kv_heads; ++row) {
-    uint8_t& unspecified = result[size_t(row / (problem.seq_kv * problem.kv_heads) * problem.kv_heads +
-                                         row % problem.kv_heads)];
+    uint8_t& unspecified =
+        result[size_t(row / (problem.seq_kv * problem.kv_heads) * problem.kv_heads + row % problem.kv_heads)];
     for (int d = 0; d < kD; ++d)
       unspecified |= !std::isfinite(to_float(problem.dtype, inputs.v[size_t(row * kD + d)]));
   }

@@ -12,8 +12,8 @@ namespace fa4::support {
 // A query without a visible key, or whose scores are all -inf, has o = 0 and lse = -inf.
 struct Reference {
   std::vector<double> o, lse;
-  // (batch, kv_heads): V is not finite at every key, so that fa4.h leaves o of the query heads that share the KV
-  // head unspecified; what stands in o is then of no meaning. 0 or 1.
+  // (batch, kv_heads): V is not finite at every key, so that fa4.h leaves o of the query heads that share the
+  // KV head unspecified; what stands in o is then of no meaning. 0 or 1.
   std::vector<uint8_t> unspecified;
 };
 

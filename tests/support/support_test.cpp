@@ -136,7 +136,9 @@ TEST_CASE("the double reference is the formula") {
     const Inputs inputs = make_inputs(p, 17);
     const Reference reference = reference_double(p, inputs);
     int64_t off = 0;
-    const auto compare = [&](long double ours, double theirs) { off += !(std::fabs(ours - theirs) < 1e-13L); };
+    const auto compare = [&](long double ours, double theirs) {
+      off += !(std::fabs(ours - theirs) < 1e-13L);
+    };
     for (int64_t b = 0; b < p.batch; ++b)
       for (int64_t h = 0; h < p.q_heads; ++h)
         for (int64_t i = 0; i < p.seq_q; ++i) {
@@ -185,7 +187,8 @@ TEST_CASE("a comparison finds the worst element and every kind of NaN") {
 }
 
 TEST_CASE("a NaN or an infinity is right only where the reference has the same, and widens nothing") {
-  constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInf = std::numeric_limits<double>::infinity(),
+                   kNan = std::numeric_limits<double>::quiet_NaN();
   const Problem p{Dtype::fp16, false, 1, 6, 40, 2, 1, 0};
   Inputs inputs = make_inputs(p, 1);
   const Reference clean = reference_double(p, inputs);
@@ -260,7 +263,8 @@ TEST_CASE("scores of minus infinity have no weight, and V that is not finite is 
     }
     for (int64_t h = 0; h < 2; ++h) {  // one key is left
       const size_t row = size_t((1 * p.seq_q * p.q_heads + h) * kHeadDim);
-      CHECK(reference.o[row] == double(to_float(p.dtype, inputs.v[size_t(((1 * p.seq_kv + 7) * 2 + 0) * kHeadDim)])));
+      CHECK(reference.o[row] ==
+            double(to_float(p.dtype, inputs.v[size_t(((1 * p.seq_kv + 7) * 2 + 0) * kHeadDim)])));
     }
   }
   // A wrong row of the head that is unspecified is not compared, any other is.

@@ -22,7 +22,8 @@ namespace fa4::cli {
 namespace {
 
 constexpr const char* kAccepted =
-    "float16 ('<f2'), float32 ('<f4') and bfloat16 as uint16 ('<u2') or as ml_dtypes saves it ('<V2') are accepted";
+    "float16 ('<f2'), float32 ('<f4') and bfloat16 as uint16 ('<u2') or as ml_dtypes saves it ('<V2') are "
+    "accepted";
 
 struct TypeName {
   std::string_view descr;
@@ -47,23 +48,26 @@ constexpr Remedy kRemedies[] = {
     {"<f8", "float64", "array.astype(numpy.float32) rounds it"},
     {">f8", "big-endian float64", "array.astype('<f4') rounds it and makes it little-endian"},
     {"<f", "a wide float", "array.astype(numpy.float32) rounds it"},
-    {"<i2", "int16", "array.view(numpy.uint16) if these are the bits of bfloat16, else array.astype(numpy.float32)"},
+    {"<i2", "int16",
+     "array.view(numpy.uint16) if these are the bits of bfloat16, else array.astype(numpy.float32)"},
     {"|O", "Python objects", "array.astype(numpy.float32) if each is a number"},
     {"<c", "complex numbers", "array.real is a float array"},
-    {"|V1", "one-byte elements, as ml_dtypes saves its 8-bit floats", "array.astype(numpy.float32) before saving"},
-    {"<V1", "one-byte elements, as ml_dtypes saves its 8-bit floats", "array.astype(numpy.float32) before saving"}};
+    {"|V", "elements without a type, as ml_dtypes saves its formats",
+     "array.astype(numpy.float32) before saving"},
+    {"<V", "elements without a type, as ml_dtypes saves its formats",
+     "array.astype(numpy.float32) before saving"}};
 
 // What a file is that does not start as .npy does.
-constexpr Remedy kOtherFiles[] = {
-    {"PK\x03\x04", "a zip archive: .npz of numpy.savez, or .pt of torch.save",
-     "numpy.save('q.npy', numpy.load('x.npz')['q']) or numpy.save('q.npy', torch.load('x.pt').float().numpy()) makes .npy of one array"},
-    {"PK\x05\x06", "an empty zip archive", "numpy.save writes one array"},
-    {"\x80", "a Python pickle", "numpy.save writes .npy"},
-    {"\x89HDF", "an HDF5 file", "numpy.save writes .npy"},
-    {"", "no .npy file", "numpy.save writes it"}};
+constexpr Remedy kOtherFiles[] = {{"PK\x03\x04", "a zip archive: .npz of numpy.savez, or .pt of torch.save",
+                                   "numpy.save('q.npy', numpy.load('x.npz')['q']) or numpy.save('q.npy', "
+                                   "torch.load('x.pt').float().numpy()) makes .npy of one array"},
+                                  {"PK\x05\x06", "an empty zip archive", "numpy.save writes one array"},
+                                  {"\x80", "a Python pickle", "numpy.save writes .npy"},
+                                  {"\x89HDF", "an HDF5 file", "numpy.save writes .npy"},
+                                  {"", "no .npy file", "numpy.save writes it"}};
 
-// The dictionary of a header: string keys; values are a string, True or False, or a tuple of integers. NumPy under
-// Python 2 wrote integers as 4L. The type may also be a list, of a structured type.
+// The dictionary of a header: string keys; values are a string, True or False, or a tuple of integers. NumPy
+// under Python 2 wrote integers as 4L. The type may also be a list, of a structured type.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& path) : text_(text), path_(path) {}
@@ -131,8 +135,8 @@ class HeaderParser {
   std::string type() {
     skip_space();
     if (at_ < text_.size() && text_[at_] == '[')
-      throw NpyError(fmt::format("{}: holds a structured type, {:.60}; save one of its fields: array['name']", path_,
-                                 text_.substr(at_, text_.find("],", at_) - at_ + 1)));
+      throw NpyError(fmt::format("{}: holds a structured type, {:.60}; save one of its fields: array['name']",
+                                 path_, text_.substr(at_, text_.find("],", at_) - at_ + 1)));
     return string();
   }
   bool boolean() {
@@ -180,8 +184,8 @@ NpyType type_of(const std::string& descr, const std::string& path) {
     if (descr == row.descr) return row.type;
   for (const Remedy& row : kRemedies)
     if (descr.starts_with(row.begin))
-      throw NpyError(fmt::format("{}: element type '{}', {}, is not supported: {}; {}", path, descr, row.meaning,
-                                 row.remedy, kAccepted));
+      throw NpyError(fmt::format("{}: element type '{}', {}, is not supported: {}; {}", path, descr,
+                                 row.meaning, row.remedy, kAccepted));
   throw NpyError(fmt::format("{}: element type '{}' is not supported; {}", path, descr, kAccepted));
 }
 
@@ -241,8 +245,9 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 
 NpyArray read_npy(const std::string& path) {
   if (const std::string kind = kind_of(path); !kind.empty())
-    throw NpyError(fmt::format("{}: is {}; a file is accepted, whose size is held against its header: write it to one first", path,
-                               kind));
+    throw NpyError(fmt::format(
+        "{}: is {}; a file is accepted, whose size is held against its header: write it to one first", path,
+        kind));
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) throw NpyError(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
   const uint64_t file_bytes = uint64_t(file.tellg());

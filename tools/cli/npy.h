@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npy files: float16, float32, and bfloat16 as uint16 or as the 2-byte void type that ml_dtypes and JAX save;
-// little-endian, C order. Whatever else a file may be is refused with a sentence that names the file, what it holds
-// and what to do about it.
+// .npy files: float16, float32, and bfloat16 as uint16 or as the 2-byte void type that ml_dtypes and JAX
+// save; little-endian, C order. Whatever else a file may be is refused with a sentence that names the file,
+// what it holds and what to do about it.
 #pragma once
 
 #include <cstdint>

@@ -178,9 +178,10 @@ bool check(const support::Problem& problem, const support::Inputs& inputs, const
   if (o.empty) line("O", "no element to check");
   if (!o.empty) print_comparison("O", o, tolerance.o, 1);
   if (o.unspecified_rows)
-    line("", fmt::format("{} of {} rows of O are unspecified and not compared: V is not finite at every key of their "
-                         "batch entry and KV head",
-                         o.unspecified_rows, problem.lse_elements()));
+    line("", fmt::format(
+                 "{} of {} rows of O are unspecified and not compared: V is not finite at every key of their "
+                 "batch entry and KV head",
+                 o.unspecified_rows, problem.lse_elements()));
   if (!lse.empty) {
     print_comparison("LSE", lse, tolerance.lse, 0);
     line("", "allowed: twice the max error of a same-precision reference, plus half a rounding step");

@@ -55,7 +55,8 @@ Dtype dtype_of(const RunRequest& request, const FileTensor& q, const FileTensor&
   switch (q.array.type) {
     case NpyType::float16:
       if (request.dtype == "bf16")
-        throw Refusal(fmt::format("--dtype bf16: {} holds float16; uint16, or what ml_dtypes saves, holds bfloat16", q.path));
+        throw Refusal(fmt::format(
+            "--dtype bf16: {} holds float16; uint16, or what ml_dtypes saves, holds bfloat16", q.path));
       return Dtype::fp16;
     case NpyType::uint16:
       if (request.dtype == "fp16")
@@ -63,9 +64,10 @@ Dtype dtype_of(const RunRequest& request, const FileTensor& q, const FileTensor&
       return Dtype::bf16;
     case NpyType::void16:
       if (request.dtype != "bf16")
-        throw Refusal(fmt::format("{} holds elements of 2 bytes without a type, as ml_dtypes and JAX save bfloat16: say "
-                                  "--dtype bf16 if that is what they are{}",
-                                  q.path, request.dtype.empty() ? "" : ", not --dtype " + request.dtype));
+        throw Refusal(fmt::format(
+            "{} holds elements of 2 bytes without a type, as ml_dtypes and JAX save bfloat16: say "
+            "--dtype bf16 if that is what they are{}",
+            q.path, request.dtype.empty() ? "" : ", not --dtype " + request.dtype));
       return Dtype::bf16;
     case NpyType::float32:
       break;
@@ -76,8 +78,8 @@ Dtype dtype_of(const RunRequest& request, const FileTensor& q, const FileTensor&
   return request.dtype == "bf16" ? Dtype::bf16 : Dtype::fp16;
 }
 
-// Values in packed (batch, sequence, head, head dimension) order. float32 is rounded to `dtype`; finite values that
-// would become infinite are refused. NaN and infinities of the file stay what they are.
+// Values in packed (batch, sequence, head, head dimension) order. float32 is rounded to `dtype`; finite
+// values that would become infinite are refused. NaN and infinities of the file stay what they are.
 std::vector<uint16_t> packed(const FileTensor& t, Dtype dtype, bool bhsd) {
   std::vector<uint16_t> values(size_t(t.array.elements()));
   int64_t beyond = 0;
@@ -106,8 +108,9 @@ std::vector<uint16_t> packed(const FileTensor& t, Dtype dtype, bool bhsd) {
       }
   if (beyond != 0)
     throw Refusal(fmt::format(
-        "{} {}: {} of {} values are finite but too large for {}, up to {:.6g} where the largest is {}; {}", t.option,
-        t.path, beyond, values.size(), name_of(dtype), largest, dtype == Dtype::fp16 ? "65504" : "3.38953e+38",
+        "{} {}: {} of {} values are finite but too large for {}, up to {:.6g} where the largest is {}; {}",
+        t.option, t.path, beyond, values.size(), name_of(dtype), largest,
+        dtype == Dtype::fp16 ? "65504" : "3.38953e+38",
         dtype == Dtype::fp16 ? "--dtype bf16 takes up to 3.38953e+38, or scale the file's values"
                              : "scale the file's values"));
   return values;

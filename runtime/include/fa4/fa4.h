@@ -75,15 +75,15 @@ typedef struct fa4_tensor {
 
 /* NaN and infinities in the inputs:
  * - V must be finite at every key below seq_kv, also at keys that a query does not see. Otherwise O of that
- *   batch entry is unspecified for all query heads that share the KV head: a weight of 0 times NaN is NaN, and
- *   how many rows it reaches depends on how the work is cut into tiles. The LSE does not depend on V.
+ *   batch entry is unspecified for all query heads that share the KV head: a weight of 0 times NaN is NaN,
+ *   and how many rows it reaches depends on how the work is cut into tiles. The LSE does not depend on V.
  * - A NaN in Q makes O and the LSE of its row (batch entry, query head, query) NaN if the row sees a key. A
  *   NaN in K does the same to the rows that see its key, of the query heads that share the KV head.
- * - An infinity in Q or K, like a dot product that leaves the range of fp32, gives scores that are infinite or
- *   NaN. A score of NaN, or of +inf with the sign of the scale, makes its row NaN; one of -inf has weight 0, as
- *   if the key were masked, and a row of nothing but -inf has O = 0 and LSE = -inf.
- * No other row, head or batch entry changes by a bit. What lies beside the views, at key seq_kv and beyond or
- * between their rows, never matters. */
+ * - An infinity in Q or K, like a dot product that leaves the range of fp32, gives infinite or NaN scores.
+ *   One of NaN, or of +inf with the sign of the scale, makes its row NaN; one of -inf has weight 0, as if
+ *   the key were masked, and a row of nothing but -inf has O = 0 and LSE = -inf.
+ * - No other row, head or batch entry changes by a bit. What lies beside the views, at key seq_kv and beyond
+ *   or between their rows, never matters. */
 
 /* One attention problem. Set struct_size = sizeof(fa4_forward_params) and version = FA4_VERSION, zero the
  * rest. */

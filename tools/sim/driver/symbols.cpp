@@ -160,14 +160,14 @@ FA4SIM_EXPORT CUresult CUDAAPI cuGetProcAddress(const char* name, void** functio
   return CUDA_SUCCESS;
 }
 
-// NVIDIA's CUDA runtime asks for tables of undocumented functions before anything else, and answers every call of the
-// program with the code that it gets. The program cannot ask for the sentence, hence aloud, once.
+// NVIDIA's CUDA runtime asks for tables of undocumented functions before anything else, and answers every
+// call of the program with the code that it gets. The program cannot ask for the sentence, hence aloud, once.
 FA4SIM_EXPORT CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid*) {
   if (table != nullptr) *table = nullptr;
   static std::atomic<bool> told{false};
   return (told.exchange(true) ? fail : fail_aloud)(
       CUDA_ERROR_NOT_SUPPORTED,
-      "NVIDIA's CUDA runtime is in this program, linked into it or as a libcudart.so of its own, and needs functions of the "
-      "driver that are not documented (cuGetExportTable): build the program with nvcc -cudart shared and put the folder of "
-      "the simulated GPU's libcudart.so.13 in front of LD_LIBRARY_PATH");
+      "NVIDIA's CUDA runtime is in this program, linked into it or as a libcudart.so of its own, and needs "
+      "functions of the driver that are not documented (cuGetExportTable): build the program with nvcc "
+      "-cudart shared and put the folder of the simulated GPU's libcudart.so.13 in front of LD_LIBRARY_PATH");
 }
