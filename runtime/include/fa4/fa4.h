@@ -113,8 +113,9 @@ typedef struct fa4_forward_params {
   fa4_tensor o; /* (batch, seq_q, q_heads, head_dim), written */
 
   /* Optional: natural-log sum of exponentials, fp32, element (b, h, i) at b * lse_batch_stride + h *
-   * lse_head_stride + i, written. A query that sees no key has -inf. 0: not wanted, the strides are then
-   * ignored. 4-byte aligned; strides are non-negative and may not make it overlap itself. */
+   * lse_head_stride + i, written. A query that sees no key has -inf; beyond the range of fp32 it is an
+   * infinity. 0: not wanted, the strides are then ignored. 4-byte aligned; strides are non-negative and may
+   * not make it overlap itself. */
   uint64_t lse;
   int64_t lse_batch_stride; /* elements */
   int64_t lse_head_stride;  /* elements */
