@@ -36,8 +36,9 @@ fa4_status Context::open(const fa4_create_params& params, Message& message) {
   if (cuda_context_ == nullptr) {
     return message.fail(
         FA4_ERROR_NO_DEVICE,
-        "the calling thread has no current CUDA context; make one current first (cuCtxSetCurrent, "
-        "cudaSetDevice)");
+        "the calling thread has no current CUDA context; make one current first: with the driver API by "
+        "cuDevicePrimaryCtxRetain and cuCtxSetCurrent, with the runtime API by cudaSetDevice, before CUDA 12 "
+        "also cudaFree(0)");
   }
   CUdevice device = 0;
   int sm_count = 0;
@@ -59,6 +60,13 @@ fa4_status Context::forward(const fa4_forward_params& problem, Message& message)
   CUcontext current = nullptr;
   status = driver_.check(driver_.cuCtxGetCurrent(&current), "cuCtxGetCurrent", message);
   if (status != FA4_OK) return status;
+  if (current == nullptr) {
+    return message.fail(
+        FA4_ERROR_NO_DEVICE,
+        "the calling thread has no current CUDA context; make the one of fa4_create current, %p, by "
+        "cuCtxSetCurrent or cudaSetDevice",
+        static_cast<void*>(cuda_context_));
+  }
   if (current != cuda_context_) {
     return message.fail(
         FA4_ERROR_NO_DEVICE,

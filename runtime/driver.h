@@ -18,7 +18,7 @@
   X(cuCtxGetDevice)             \
   X(cuDeviceGetName)            \
   X(cuDeviceGetAttribute)       \
-  X(cuModuleLoadData)           \
+  X(cuModuleLoadDataEx)         \
   X(cuModuleUnload)             \
   X(cuModuleGetFunction)        \
   X(cuFuncSetAttribute)         \
@@ -41,6 +41,7 @@
   X(cuMemcpyHtoD)                    \
   X(cuMemcpyDtoH)                    \
   X(cuMemsetD8)                      \
+  X(cuModuleLoadData)                \
   X(cuModuleGetGlobal)               \
   X(cuFuncGetAttribute)              \
   X(cuLaunchKernelEx)                \
@@ -73,8 +74,9 @@ class Driver {
   // Opens `library` (a path or soname; null: libcuda.so.1) and resolves the functions. Once per object.
   fa4_status open(const char* library, Message& message);
 
-  // FA4_OK for CUDA_SUCCESS; otherwise a sentence with function, code and the driver's text. A driver without
-  // a device is FA4_ERROR_NO_DEVICE, everything else FA4_ERROR_DRIVER.
+  // FA4_OK for CUDA_SUCCESS; otherwise a sentence with function, library, code, meaning and, where one is known, the
+  // remedy. A driver without a device is FA4_ERROR_NO_DEVICE, the toolkit's stub FA4_ERROR_NO_DRIVER, everything
+  // else FA4_ERROR_DRIVER.
   fa4_status check(CUresult result, const char* function, Message& message) const;
 
   // Address of one function, or null after a sentence in `message`.

@@ -3,6 +3,7 @@
 // that the first launch has nothing left to load and can be captured in a graph.
 #include "library.h"
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,20 @@ fa4_status check_architecture(const Driver& driver, const void* image, CUdevice 
                       device_arch, major, minor, describe_image(entries).c_str());
 }
 
+// Loads the image. What the driver's compiler says about PTX that it cannot take goes behind the sentence.
+fa4_status load_module(const Driver& driver, const void* image, CUmodule& module, Message& message) {
+  char log[4096] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  const CUresult result = driver.cuModuleLoadDataEx(&module, image, 2, options, values);
+  const fa4_status status = driver.check(result, "cuModuleLoadDataEx", message);
+  log[sizeof log - 1] = '\0';
+  for (std::size_t end = std::strlen(log); end != 0 && std::strchr(" \r\n", log[end - 1]); --end)
+    log[end - 1] = '\0';
+  if (status != FA4_OK && log[0] != '\0') message.append("; its log:\n%s", log);
+  return status;
+}
+
 }  // namespace
 
 Library::~Library() {
@@ -45,7 +60,7 @@ Library::~Library() {
 fa4_status Library::load(const Driver& driver, const void* image, CUdevice device, Message& message) {
   if (fa4_status status = check_architecture(driver, image, device, message); status != FA4_OK) return status;
   driver_ = &driver;
-  fa4_status status = driver.check(driver.cuModuleLoadData(&module_, image), "cuModuleLoadData", message);
+  fa4_status status = load_module(driver, image, module_, message);
   if (status != FA4_OK) return status;
   for (uint32_t i = 0; i < kKernelCount; ++i) {
     const std::string get = std::string("cuModuleGetFunction of ") + kKernels[i].entry;

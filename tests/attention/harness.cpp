@@ -73,6 +73,7 @@ std::string verify(const Case& c, const support::Inputs& inputs, support::RunRes
   std::ostringstream wrong;
   if (device().simulated()) wrong << findings(device().gpu().simulator());
   if (!result.damage.empty()) wrong << result.damage << "; ";
+  if (tolerance.vacuous) wrong << "the tolerance for O, " << tolerance.o << ", would let zeros pass; ";
   if (!(o.max_error <= tolerance.o))
     wrong << "O: " << support::describe(o) << ", allowed " << tolerance.o << "; ";
   // bf16 keeps 8 bits: at magnitudes above 2 its rounding alone passes 1e-2, and the tolerance above rules.

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line end to end on the simulated GPU: cli_test.py FA4 LIBFA4SIM PTX. Plain Python, no NumPy."""
+"""The command line end to end on the simulated GPU: cli_test.py FA4 LIBFA4SIM PTX STUB_DRIVER. Plain Python, no NumPy."""
 
 import json
 import math
 import os
+import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -11,7 +13,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-FA4, SIMULATOR, PTX = sys.argv[1:4]
+FA4, SIMULATOR, PTX, STUB = sys.argv[1:5]
 D = 128
 
 
@@ -29,8 +31,9 @@ def run(*arguments, expect=0):
     return fa4("run", "--device", "sim", "--driver", SIMULATOR, *arguments, expect=expect)
 
 
-def pack_npy(descr, shape, data, fortran=False):
-    header = f"{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': ({', '.join(map(str, shape))},), }}\n".encode()
+def pack_npy(descr, shape, data, fortran=False, long=""):
+    extents = ", ".join(f"{extent}{long}" for extent in shape)
+    header = f"{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': ({extents},), }}\n".encode()
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
 
 
@@ -70,7 +73,7 @@ class Files:
             return floats
         return b"".join(floats[i + 2:i + 4] for i in range(0, len(floats), 4))
 
-    def write(self, descr="<f2", bhsd=False):
+    def write(self, descr="<f2", bhsd=False, long=""):
         arguments = []
         for name, shape, numbers in (("q", self.shape_q, self.q), ("k", self.shape_kv, self.k), ("v", self.shape_kv, self.v)):
             if bhsd:
@@ -79,7 +82,7 @@ class Files:
                            for x in numbers[((bi * s + si) * h + hi) * d:][:d]]
                 shape = (b, h, s, d)
             path = self.folder / f"{name}.npy"
-            path.write_bytes(pack_npy(descr, shape, self.encode(descr, numbers)))
+            path.write_bytes(pack_npy(descr, shape, self.encode(descr, numbers), long=long))
             arguments += [f"--{name}", path]
         return arguments + (["--layout", "bhsd"] if bhsd else [])
 
@@ -145,6 +148,23 @@ class Run(unittest.TestCase):
             self.assertLess(abs(lse[(b * 4 + h) * 3 + i] - expected_lse), 1e-4)
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["k.npy", "lse.npy", "o.npy", "q.npy", "v.npy"])
 
+    def test_files_of_ml_dtypes_and_of_python_2(self):
+        files = Files(self.folder, 1, 3, 70, 4, 2)
+        outputs = []
+        for descr, long in (("<u2", ""), ("<V2", ""), ("|V2", ""), ("<u2", "L")):
+            run(*files.write(descr, long=long), "--dtype", "bf16", "--out", self.folder / "o.npy", "--check")
+            outputs.append((self.folder / "o.npy").read_bytes())
+        self.assertEqual(len(set(outputs)), 1)
+        self.refused(*files.write("<V2"), says=["ml_dtypes", "--dtype bf16"])
+        self.refused(*files.write("<V2"), "--dtype", "fp16", says=["ml_dtypes", "--dtype bf16", "not --dtype fp16"])
+
+    def test_a_pipe_is_refused(self):
+        arguments = Files(self.folder, 1, 3, 70, 4, 2).write()
+        command = " ".join(map(shlex.quote, map(str, [FA4, "run", "--device", "sim", "--driver", SIMULATOR, *arguments[2:]])))
+        result = subprocess.run(["bash", "-c", f"{command} --q <(cat {arguments[1]})"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("is a pipe", result.stderr)
+
     def test_neither_sms_nor_threads_change_a_bit(self):
         outputs = []
         for sms, threads in ((1, 1), (3, 2), (148, 4)):
@@ -152,6 +172,55 @@ class Run(unittest.TestCase):
             outputs.append((self.folder / "o.npy").read_bytes())
         self.assertEqual(outputs[0], outputs[1])
         self.assertEqual(outputs[0], outputs[2])
+
+    def test_values_that_would_become_infinite_are_refused(self):
+        files = Files(self.folder, 1, 2, 3, 2, 1)
+        files.q[5], files.q[300], files.v[2] = 65520.0, -3e6, 65519.0  # the first that rounds to inf; far; the last
+        self.refused(*files.write("<f4"), "--dtype", "fp16",
+                     says=["q.npy", "2 of 512 values", "fp16", "3e+06", "65504", "--dtype bf16"])
+        run(*files.write("<f4"), "--dtype", "bf16", "--check")
+        files.q[5] = files.q[300] = 1.0
+        run(*files.write("<f4"), "--dtype", "fp16", "--check")
+        files.v[2] = 3.4e38
+        self.refused(*files.write("<f4"), "--dtype", "bf16", says=["v.npy", "1 of 384 values", "bf16", "3.38953e+38"])
+        files.v[2], files.k[4], files.q[1] = 1.0, math.inf, math.nan  # in the file already
+        for dtype in ("fp16", "bf16"):
+            self.assertIn("NaN, as the reference", run(*files.write("<f4"), "--dtype", dtype, "--check"))
+
+    def test_a_nan_in_the_inputs_excuses_no_other_row(self):
+        files = Files(self.folder, 1, 5, 70, 2, 1)
+        files.q[(2 * 2 + 1) * D + 9] = math.nan  # position 2, head 1
+        arguments = files.write()
+        wrong = self.folder / "wrong.ptx"
+        wrong.write_text(Path(PTX).read_text().replace("ex2.approx.ftz.f32", "cos.approx.ftz.f32"))
+        text = run(*arguments, "--check")
+        self.assertIn("128 elements are NaN, as the reference is", text)
+        self.assertIn("PASS", text)
+        self.assertNotIn("allowed inf", text)
+        text = run(*arguments, "--image", wrong, "--check", expect=1)
+        self.assertIn("FAIL", text)
+        self.assertNotIn("allowed inf", text)
+
+    def test_rows_that_a_nan_in_v_leaves_unspecified_are_counted(self):
+        files = Files(self.folder, 1, 5, 70, 4, 2)
+        files.v[(69 * 2 + 1) * D + 3] = math.inf  # key 69, which only the last query sees, of KV head 1
+        arguments = files.write() + ["--causal", "--check"]
+        text = run(*arguments)
+        self.assertIn("10 of 20 rows of O are unspecified", text)
+        self.assertIn("PASS, as far as O is specified", text)
+        wrong = self.folder / "wrong.ptx"
+        wrong.write_text(Path(PTX).read_text().replace("ex2.approx.ftz.f32", "cos.approx.ftz.f32"))
+        self.assertIn("FAIL", run(*arguments, "--image", wrong, expect=1))
+
+    def test_a_check_that_could_not_fail_is_no_pass(self):
+        # The score of key 0 is 2^25 + 2^-3 - 2^25, of key 1 it is 0: fp32 sums cannot tell them apart, the scale
+        # makes all the difference of it.
+        files = Files(self.folder, 1, 1, 2, 1, 1)
+        files.q = [2.0 ** 10, 1.0, 2.0 ** 10] + [0.0] * (D - 3)
+        files.k = [2.0 ** 15, 2.0 ** -3, -2.0 ** 15] + [0.0] * (D - 3) + [0.0] * D
+        files.v = [1.0] * D + [-1.0] * D
+        text = run(*files.write(), "--scale", "1e6", "--check", expect=1)
+        self.assertIn("inconclusive", text)
 
     def refused(self, *arguments, says):
         """Exit code 2, every part of the sentence, and outputs as they were."""
@@ -195,9 +264,9 @@ class Run(unittest.TestCase):
         spoil("q", b"", ["truncated"])
         spoil("k", good_kv[:-1], ["truncated"])
         spoil("k", good_kv + b"x", ["1 bytes follow"])
-        spoil("v", pack_npy("<f8", files.shape_kv, bytes(8 * kv)), ["<f8", "float16"])
-        spoil("v", pack_npy(">f2", files.shape_kv, bytes(2 * kv)), [">f2"])
-        spoil("k", pack_npy("<f2", files.shape_kv, bytes(2 * kv), fortran=True), ["Fortran order"])
+        spoil("v", pack_npy("<f8", files.shape_kv, bytes(8 * kv)), ["<f8", "float64", "array.astype(numpy.float32)"])
+        spoil("v", pack_npy(">f2", files.shape_kv, bytes(2 * kv)), [">f2", "array.astype('<f2')"])
+        spoil("k", pack_npy("<f2", files.shape_kv, bytes(2 * kv), fortran=True), ["Fortran order", "numpy.ascontiguousarray"])
         spoil("k", pack_npy("<u2", files.shape_kv, bytes(2 * kv)), ["uint16", "float16", "one type"])
         spoil("q", pack_npy("<f2", (2, 4, D), bytes(4 * 2 * 4 * D)[:2 * 2 * 4 * D]), ["rank 3", "rank 4"])
         spoil("k", pack_npy("<f2", (2, 3, 2, D), bytes(4 * kv)), ["batch 2"])
@@ -224,6 +293,17 @@ class Run(unittest.TestCase):
     def test_devices(self):
         self.assertIn("absent.so", fa4("run", "--driver", self.folder / "absent.so", expect=3))
         self.assertIn("is a simulated GPU", fa4("run", "--device", "gpu", "--driver", SIMULATOR, expect=3))
+        for text in (fa4("run", "--driver", STUB, "--seq-q", 16, expect=3), fa4("run", "--device", "gpu", "--driver", STUB, expect=3),
+                     fa4("info", "--driver", STUB)):
+            for part in (STUB, "CUDA_ERROR_STUB_LIBRARY", "lib64/stubs out of LD_LIBRARY_PATH"):
+                self.assertIn(part, text)
+        # Found under the driver's name, it is no GPU: the simulated one is taken, and the reason is said.
+        os.symlink(os.path.abspath(STUB), self.folder / "libcuda.so.1")
+        result = subprocess.run([FA4, "run", "--seq-q", "1", "--heads", "1", "--kv-heads", "1"], capture_output=True, text=True,
+                                env={**os.environ, "LD_LIBRARY_PATH": str(self.folder)}, timeout=60)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("no GPU to use: cuInit failed with error 34, CUDA_ERROR_STUB_LIBRARY", result.stdout)
+        self.assertIn(str(self.folder / "libcuda.so.1"), result.stdout)  # the file behind the soname
         if not os.path.exists("/dev/nvidiactl"):
             self.assertIn("libcuda.so.1", fa4("run", "--device", "gpu", expect=3))
             text = fa4("run", "--seq-q", 1, "--heads", 1, "--kv-heads", 1)
@@ -287,9 +367,58 @@ class Hazards(unittest.TestCase):
         self.assertFalse(o.exists())
         self.assertIn("PASS", run(*self.shape, "--image", self.mutant, "--check"))  # unwatched, nothing is seen of it
 
+    def test_an_image_that_cannot_be_loaded_gets_no_verdict(self):
+        ptx = Path(PTX).read_text()
+        cubin = struct.pack("<4sBBBBB7xHHIQQQI12x", b"\x7fELF", 2, 1, 1, 65, 8, 2, 190, 1, 0, 0, 0, 100 << 8)
+        text = ptx.encode().ljust(len(ptx) // 8 * 8 + 8, b"\0")
+        entry = struct.pack("<HHIQIIIIQQ16x", 1, 1, 64, len(text), len(ptx), 0, 13, 100, 0, 1 << 21 | 0x2000)  # LZ4
+        compressed = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry) + len(text)) + entry + text
+        images = {"typo": (ptx.replace("tcgen05.wait::ld", "tcgen05.wayt::ld", 1), "wayt"),
+                  "missing kernel": (ptx.replace("fa4_forward_bf16_causal", "another_name"), "fa4_forward_bf16_causal"),
+                  "newer": (re.sub(r"(?m)^\.version .*$", ".version 99.0", ptx), "99.0"),
+                  "old target": (re.sub(r"(?m)^\.target sm_100f", ".target sm_103a", ptx), "sm_103a"),
+                  "other block": (re.sub(r"\.maxntid 512", ".maxntid 256", ptx), "256"),
+                  "no text": ("\n.version 9.0\n.target sm_100f\n\xff\xfe\n", ""),
+                  "cubin": (cubin.ljust(64, b"\0"), "cubin"),
+                  "compressed": (compressed, "compress"),
+                  "cut": (compressed[:100], "cut"),
+                  "cut cubin": (cubin[:40] + struct.pack("<QI6H", 4096, 0, 64, 56, 2, 64, 9, 8), "cut"),
+                  "one byte": ("/", "target"),
+                  "empty": ("", "empty")}
+        report = self.folder / "report.json"
+        for name, (content, says) in images.items():
+            with self.subTest(name):
+                image = self.folder / "image"
+                image.write_bytes(content if isinstance(content, bytes) else content.encode("latin-1"))
+                report.write_text("of an earlier run")
+                text = self.check("--image", image, "--json", report, expect=2)
+                self.assertIn(says, text)
+                self.assertEqual(text.count("tcgen05.wayt"), name == "typo")  # the log of the load, once
+                for verdict in ("CLEAN", "Verdict", "Findings", "Exact for"):
+                    self.assertNotIn(verdict, text)
+                found = json.loads(report.read_text())
+                self.assertEqual(set(found), {"image", "model", "seeds", "not_run"})
+                self.assertIn(says, found["not_run"])
+                text = fa4("run", "--device", "sim", "--driver", SIMULATOR, *self.shape, "--hazards", "--image", image,
+                           expect=2 if name in ("empty", "cut", "cut cubin", "one byte") else 3)
+                self.assertNotIn("CLEAN", text)
+
+    def test_a_kernel_that_faults_is_a_finding(self):
+        trapping = self.folder / "trap.ptx"
+        trapping.write_text(Path(PTX).read_text().replace("tcgen05.wait::ld.sync.aligned;", "trap;", 1))
+        report = self.folder / "report.json"
+        self.assertIn("NOT CLEAN", self.check("--full", "--image", trapping, "--json", report, expect=1))
+        self.assertIn("trap", json.loads(report.read_text())["fault"])
+        self.assertIn("NOT CLEAN", run(*self.shape, "--hazards", "--image", trapping, expect=1))
+
     def test_could_not_run(self):
-        self.assertIn("cannot be opened", self.check("--image", self.folder / "none.ptx", expect=2))
+        report = self.folder / "report.json"
+        self.assertIn("cannot be opened", self.check("--image", self.folder / "none.ptx", "--json", report, expect=2))
+        self.assertIn("cannot be opened", json.loads(report.read_text())["not_run"])
         self.assertIn("cannot be opened", run(*self.shape, "--image", self.folder / "none.ptx", expect=2))
+        self.check("--scale", "nan", "--json", report, expect=2)
+        self.assertIn("softmax_scale", json.loads(report.read_text())["not_run"])
+        self.assertIn("cannot be written", self.check("--json", self.folder / "none" / "report.json", expect=2))
 
 
 class Verify(unittest.TestCase):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // .npy files: what NumPy writes is read, what is written reads back, and every malformed file is refused with
 // a sentence.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -82,6 +83,14 @@ TEST_CASE("what NumPy writes is read") {
       << npy("{'descr': '<u2', 'fortran_order': False, 'shape': (0, 4,)}", "");
   CHECK(read_npy(path).elements() == 0);
   CHECK(read_npy(path).type == NpyType::uint16);
+  // Under Python 2, and bfloat16 of ml_dtypes.
+  for (const char* descr : {"<V2", "|V2"}) {
+    std::ofstream(path, std::ios::binary)
+        << npy(std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (2L, 3L), }",
+               "abcdefghijkl");
+    CHECK(read_npy(path).shape == std::vector<int64_t>{2, 3});
+    CHECK(read_npy(path).type == NpyType::void16);
+  }
 }
 
 TEST_CASE("what is written reads back, aligned as NumPy aligns it") {
@@ -105,12 +114,33 @@ TEST_CASE("malformed files are refused with a sentence") {
   for (size_t length = 0; length < good.size(); ++length)
     contains(refusal(good.substr(0, length)), "truncated");
   contains(refusal(good + "z"), "1 bytes follow the data");
-  contains(refusal("PK\3\4 something else"), "not an .npy file");
+  contains(refusal("something else"), "not an .npy file");
+  contains(refusal("PK\3\4 something else"), "numpy.load('x.npz')['q']");
+  contains(refusal("\x80\4 something else"), "pickle");
   contains(refusal(npy(kGood, "abcdefghijkl", 4)), "format 4.0 is not supported");
   const auto with = [](const std::string& header) { return refusal(npy(header, "abcdefghijkl")); };
-  contains(with("{'descr': '>f2', 'fortran_order': False, 'shape': (2, 3)}"), "element type '>f2'");
-  contains(with("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3)}"), "float16");
-  contains(with("{'descr': '<f2', 'fortran_order': True, 'shape': (2, 3)}"), "Fortran order");
+  for (const auto& [descr, remedy] : {std::pair("'>f2'", "array.astype('<f2')"),
+                                      {"'>f4'", "array.astype('<f4')"},
+                                      {"'>u2'", "array.astype('<u2')"},
+                                      {"'<f8'", "array.astype(numpy.float32)"},
+                                      {"'>f8'", "array.astype('<f4')"},
+                                      {"'<i2'", "array.view(numpy.uint16)"},
+                                      {"'<c8'", "array.real"},
+                                      {"'|O'", "Python objects"},
+                                      {"'<V1'", "before saving"},
+                                      {"'|b1'", "bfloat16 as uint16"}}) {
+    const std::string sentence =
+        with(std::string("{'descr': ") + descr + ", 'fortran_order': False, 'shape': (2, 3)}");
+    contains(sentence, descr);
+    contains(sentence, remedy);
+    contains(sentence, "float16 ('<f2')");
+  }
+  contains(with("{'descr': '<f2', 'fortran_order': True, 'shape': (2, 3)}"), "numpy.ascontiguousarray");
+  contains(with("{'descr': [('a', '<f2', (2,)), ('b', '<f4')], 'fortran_order': False, 'shape': (6,), }"),
+           "structured type, [('a', '<f2', (2,)), ('b', '<f4')]; save one of its fields: array['name']");
+  contains(with("{'descr': [('a', '<f2'"), "structured type");
+  contains(with("{'descr': '<f2', 'fortran_order': False, 'shape': (2l, 3)}"), "')' expected");
+  contains(with("{'descr': '<f2', 'fortran_order': False, 'shape': (L, 3)}"), "an extent expected");
   contains(with("{'descr': '<f2', 'fortran_order': Maybe, 'shape': (2, 3)}"), "True or False");
   contains(with("{'descr': '<f2', 'fortran_order': False, 'shape': (2, -3)}"), "an extent expected");
   contains(with("{'descr': '<f2', 'fortran_order': False, 'shape': 6}"), "'(' expected");
@@ -118,7 +148,7 @@ TEST_CASE("malformed files are refused with a sentence") {
   contains(with("{'descr': '<f2', 'descr': '<f2', 'fortran_order': False, 'shape': (6,)}"), "twice");
   contains(with("{'descr': '<f2', 'fortran_order': False, 'shape': (6,), 'extra': '1'}"),
            "unknown key 'extra'");
-  contains(with("{'descr': [('a', '<f2')], 'fortran_order': False, 'shape': (6,)}"), "a string expected");
+  contains(with("{'descr': 6, 'fortran_order': False, 'shape': (6,)}"), "a string expected");
   contains(with("{'descr': '<f2', 'fortran_order': False, 'shape': (6,)} x"), "after its dictionary");
   contains(with("{'descr': '<f2', 'fortran_order': False, 'shape': (9223372036854775807, 9)}"), "2^63 bytes");
   contains(with("{'descr': '<f2', 'fortran_order': False, 'shape': (99999999999999999999,)}"), "63 bits");
@@ -133,6 +163,22 @@ TEST_CASE("paths that cannot be read or written are refused") {
   CHECK_THROWS_AS(require_writable(folder.file("absent/out.npy")), NpyError);
   CHECK_THROWS_AS(require_writable(folder.file("")), NpyError);
   CHECK_THROWS_AS(write_npy(folder.file("absent/out.npy"), NpyType::float16, {0}, {}), NpyError);
+  const std::string pipe = folder.file("pipe");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string& path : {pipe, std::string("/dev/null")}) {  // an output would replace them
+    const std::string kind = path == pipe ? "is a pipe" : "is a device";
+    const auto sentence = [&](auto call) {
+      try {
+        call();
+      } catch (const NpyError& error) {
+        return std::string(error.what());
+      }
+      return std::string("accepted");
+    };
+    contains(sentence([&] { read_npy(path); }), kind);
+    contains(sentence([&] { require_writable(path); }), kind);
+  }
+  std::filesystem::remove(pipe);
   require_writable(folder.file("out.npy"));
   CHECK(folder.entries() == 0);
 }

@@ -87,6 +87,7 @@ TEST_CASE("attention of one tile is attention", "[rows]") {
     float scale;
     std::memcpy(&scale, &row.words[3], sizeof scale);
     double worst = 0;
+    uint32_t off = 0;
     for (uint32_t q = 0; q < 64; ++q) {
       std::vector<double> score;
       for (uint32_t k = 0; k < row.words[1]; ++k) {
@@ -103,12 +104,14 @@ TEST_CASE("attention of one tile is attention", "[rows]") {
         double o = 0;
         for (uint32_t k = 0; k < score.size(); ++k)
           o += score[k] * element(input, 128 + k / 64 * 128 + k % 64, c);
-        worst =
-            std::max(worst, std::fabs((sum == 0 ? 0 : o / sum) - element(outcomes()[i].answer.output, q, c)));
+        const double error =
+            std::fabs((sum == 0 ? 0 : o / sum) - element(outcomes()[i].answer.output, q, c));
+        worst = std::max(worst, error);  // drops a NaN, which counts below
+        off += !(error < 0.01);          // weights and results are rounded to 11 bits, values are below 8
       }
     }
     INFO(row.name << ": off by " << worst);
-    CHECK(worst < 0.01);  // weights and results are rounded to 11 bits, values are below 8
+    CHECK(off == 0);
   }
   CHECK(checked == 15);
 }

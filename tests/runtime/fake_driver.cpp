@@ -89,7 +89,16 @@ FAKE cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice dev
   }
 }
 
-FAKE cuModuleLoadData(CUmodule* module, const void* image) {
+FAKE cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options,
+                        void** values) {
+  char* log = nullptr;
+  std::size_t bytes = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    if (options[i] == CU_JIT_ERROR_LOG_BUFFER) log = static_cast<char*>(values[i]);
+    if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) bytes = reinterpret_cast<uintptr_t>(values[i]);
+  }
+  if (log != nullptr && bytes != 0)
+    std::strncpy(log, state.jit_log, bytes);  // no NUL behind a log that fills it
   ENTER;
   state.image = image;
   ++state.loads;

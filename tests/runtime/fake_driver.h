@@ -41,6 +41,7 @@ struct FakeDriver {
   const char* failing_function = "";  // returns `failure` instead of working
   CUresult failure = CUDA_ERROR_UNKNOWN;
   const char* missing_kernel = "";
+  const char* jit_log = "";  // what a load writes into the buffer for errors
 
   // What happened.
   std::atomic<uint32_t> calls, loads, unloads, encodes, launch_count;

@@ -51,14 +51,22 @@ void AttentionDevice::configure(uint32_t sm_count) {
     throw AttentionError(FA4_ERROR_DRIVER, gpu_.simulator().last_error());
 }
 
-// The library's sentence, and the simulated GPU's report behind it.
+// The library's sentence, and the simulated GPU's report behind it, unless it is there as the log of a load.
 void AttentionDevice::fail(fa4_status status) {
   std::string message = fa4_last_error();
   if (status == FA4_ERROR_DRIVER && simulated()) {
-    message += '\n';
-    message += gpu_.simulator().last_error();
+    const std::string report = gpu_.simulator().last_error();
+    if (message.find(report.substr(0, 200)) == std::string::npos) message += "\n" + report;
   }
   throw AttentionError(status, message);
+}
+
+void AttentionDevice::give_up(const std::string& message) {
+  const bool fault =
+      gpu_.driver().cuCtxSynchronize() != CUDA_SUCCESS;  // a context carries its kernel's fault
+  drop_contexts();
+  gpu_.reset();
+  throw AttentionError(FA4_ERROR_DRIVER, message, fault);
 }
 
 fa4_context* AttentionDevice::context(uint32_t sm_count) {
@@ -79,7 +87,9 @@ fa4_context* AttentionDevice::context(uint32_t sm_count) {
 RunResult AttentionDevice::run(const Problem& problem, const Inputs& inputs, const RunOptions& options) {
   const Placement placement = place(problem, options.layout);
   std::vector<std::vector<uint16_t>> host;
-  for (const int64_t elements : placement.buffer_elements) host.emplace_back(size_t(elements), kPoison16);
+  for (const int64_t elements : placement.buffer_elements)
+    host.emplace_back(size_t(elements), options.beside);
+  std::fill(host.back().begin(), host.back().end(), kPoison16);  // O's
   const auto scatter = [&](const std::vector<uint16_t>& packed, int64_t seq, int64_t heads,
                            const View& view) {
     for_each_row(problem, seq, heads, view, [&](size_t to, size_t from) {
@@ -167,19 +177,14 @@ RunResult AttentionDevice::run(const Problem& problem, const Inputs& inputs, con
       if (after != host_lse) result.damage = "an element of the LSE buffer beside the view was changed";
     }
   } catch (const AttentionError& error) {
-    if (error.status == FA4_ERROR_DRIVER) {
-      drop_contexts();
-      gpu_.reset();
-    }
-    throw;
+    if (error.status != FA4_ERROR_DRIVER) throw;
+    give_up(error.what());
   } catch (
       const std::runtime_error& error) {  // a driver call of ours: the context may carry a kernel's fault
     std::string message = error.what();
     if (simulated() && *gpu_.simulator().last_error())
       message.append("\n").append(gpu_.simulator().last_error());
-    drop_contexts();
-    gpu_.reset();
-    throw AttentionError(FA4_ERROR_DRIVER, message);
+    give_up(message);
   }
   record("attention: " + describe(problem) + ", inputs " + digest(inputs.q) + digest(inputs.k) + digest(inputs.v) +
          ": O " + digest(result.o) + ", LSE " + digest(result.lse));

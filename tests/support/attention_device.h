@@ -17,8 +17,10 @@ namespace fa4::support {
 
 // fa4_forward or fa4_create refused, or a driver call failed. what() is the library's sentence.
 struct AttentionError : std::runtime_error {
-  AttentionError(fa4_status s, const std::string& message) : std::runtime_error(message), status(s) {}
+  AttentionError(fa4_status s, const std::string& message, bool fault_ = false)
+      : std::runtime_error(message), status(s), fault(fault_) {}
   fa4_status status;
+  bool fault;  // a kernel ran and ended in a fault; otherwise nothing was executed
 };
 
 struct RunOptions {
@@ -26,6 +28,7 @@ struct RunOptions {
   fa4_scheduler scheduler = FA4_SCHEDULER_AUTO;
   bool lse = true;
   uint32_t sm_count = 0;  // simulated: SMs of the device. Real: an upper bound on CTAs. 0: all there are
+  uint16_t beside = kPoison16;  // what lies beside the views of Q, K and V in their buffers
 };
 
 struct RunResult {
@@ -56,6 +59,8 @@ class AttentionDevice {
   void configure(uint32_t sm_count);
   void drop_contexts();
   [[noreturn]] void fail(fa4_status status);
+  // After a driver call that failed: resets the device and throws FA4_ERROR_DRIVER.
+  [[noreturn]] void give_up(const std::string& message);
 
   Gpu gpu_;
   uint32_t host_threads_ = 0;

@@ -3,12 +3,22 @@
 #include "compare.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <limits>
 
+#include "placement.h"
+
 namespace fa4::support {
 namespace {
+
+// An element of an output, and whether the kernel can have written it: the poison that lay there before is a
+// NaN too, and is right nowhere.
+struct Element {
+  double value;
+  bool written = true;
+};
 
 struct Accumulator {
   Comparison result;
@@ -17,15 +27,21 @@ struct Accumulator {
 
   // `place` is called only when the element is the worst so far.
   template <typename Place>
-  void add(double value, double expected, const Place& place) {
+  void add(const Element& element, double expected, const Place& place) {
+    const double value = element.value;
     double error;
     if (std::isfinite(value) && std::isfinite(expected)) {
       error = std::fabs(value - expected);
       sum_of_squares += error * error;
       ++finite;
+      result.max_finite_error = std::max(result.max_finite_error, error);
+      result.largest_expected = std::max(result.largest_expected, std::fabs(expected));
       if (error > 1e-2 + 1e-2 * std::fabs(expected)) result.close_1e2 = false;
     } else if (value == expected) {  // the same infinity
       error = 0;
+    } else if (std::isnan(value) && std::isnan(expected) && element.written) {
+      error = 0;
+      ++result.nan_as_expected;
     } else {
       error = std::numeric_limits<double>::infinity();
       ++result.not_finite;
@@ -49,6 +65,12 @@ template <typename Value>
 Comparison compare_o_with(const Problem& problem, const Reference& expected, const Value& value) {
   Accumulator accumulator;
   for (int64_t i = 0; i < problem.q_elements(); ++i) {
+    const int64_t kv_head = i / kHeadDim % problem.q_heads / problem.ratio();
+    const int64_t entry = i / (problem.seq_q * problem.q_heads * kHeadDim);
+    if (expected.unspecified[size_t(entry * problem.kv_heads + kv_head)]) {
+      accumulator.result.unspecified_rows += i % kHeadDim == 0;
+      continue;
+    }
     accumulator.add(value(size_t(i)), expected.o[size_t(i)], [&] {
       const int64_t row = i / problem.head_dim;
       const int64_t head = row % problem.q_heads, token = row / problem.q_heads;
@@ -73,25 +95,33 @@ Comparison compare_lse_with(const Problem& problem, const Reference& expected, c
 }  // namespace
 
 Comparison compare_o(const Problem& problem, const std::vector<uint16_t>& o, const Reference& expected) {
-  return compare_o_with(problem, expected, [&](size_t i) { return double(to_float(problem.dtype, o[i])); });
+  return compare_o_with(problem, expected, [&](size_t i) {
+    return Element{double(to_float(problem.dtype, o[i])), o[i] != kPoison16};
+  });
 }
 Comparison compare_o(const Problem& problem, const Reference& o, const Reference& expected) {
-  return compare_o_with(problem, expected, [&](size_t i) { return o.o[i]; });
+  return compare_o_with(problem, expected, [&](size_t i) { return Element{o.o[i]}; });
 }
 Comparison compare_lse(const Problem& problem, const std::vector<float>& lse, const Reference& expected) {
-  return compare_lse_with(problem, expected, [&](size_t i) { return double(lse[i]); });
+  return compare_lse_with(problem, expected, [&](size_t i) {
+    return Element{double(lse[i]), std::bit_cast<uint32_t>(lse[i]) != kPoison32};
+  });
 }
 Comparison compare_lse(const Problem& problem, const Reference& lse, const Reference& expected) {
-  return compare_lse_with(problem, expected, [&](size_t i) { return lse.lse[i]; });
+  return compare_lse_with(problem, expected, [&](size_t i) { return Element{lse.lse[i]}; });
 }
 
 Tolerance tolerance_of(const Problem& problem, const Reference& expected, const Reference& same_precision) {
-  double largest_lse = 1;
-  for (const double lse : expected.lse)
-    if (std::isfinite(lse)) largest_lse = std::max(largest_lse, std::fabs(lse));
-  const double atol = problem.dtype == Dtype::fp16 ? 0x1p-11 : 0x1p-8;
-  return {2 * compare_o(problem, same_precision, expected).max_error + atol,
-          2 * compare_lse(problem, same_precision, expected).max_error + 0x1p-20 * largest_lse};
+  const Comparison o = compare_o(problem, same_precision, expected);
+  const Comparison lse = compare_lse(problem, same_precision, expected);
+  const bool fp16 = problem.dtype == Dtype::fp16;
+  const double half_step = fp16 ? 0x1p-11 : 0x1p-8, smallest = fp16 ? 0x1p-25 : 0x1p-134;
+  const double atol_o = std::max(half_step * std::min(o.largest_expected, 1.0), smallest);
+  Tolerance result;
+  result.o = 2 * o.max_finite_error + atol_o;
+  result.lse = 2 * lse.max_finite_error + 0x1p-20 * std::max(lse.largest_expected, 1.0);
+  result.vacuous = o.largest_expected > atol_o && result.o >= o.largest_expected;
+  return result;
 }
 
 std::string describe(const Comparison& c) {

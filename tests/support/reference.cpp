@@ -133,9 +133,10 @@ void attend_rows(const Problem& problem, const Inputs& inputs, int64_t b, int64_
       if (negative) row[j] = -row[j];
       maximum = std::max(maximum, row[j]);
     }
+    const T shift = maximum == -std::numeric_limits<T>::infinity() ? T(0) : maximum;
     T sum = 0;
     for (int64_t j = 0; j < visible; ++j) {
-      const T p = std::exp((row[j] - maximum) * scale);
+      const T p = std::exp((row[j] - shift) * scale);
       sum += p;
       row[j] = same_precision ? T(to_float(problem.dtype, from_float(problem.dtype, float(p)))) : p;
     }
@@ -185,9 +186,22 @@ void attend_kv_head(const Problem& problem, const Inputs& inputs, int64_t b, int
                      out.data, result);
 }
 
+// Reference::unspecified.
+std::vector<uint8_t> heads_of_infinite_v(const Problem& problem, const Inputs& inputs) {
+  std::vector<uint8_t> result(size_t(problem.batch * problem.kv_heads), 0);
+  for (int64_t row = 0; row < problem.batch * problem.seq_kv * problem.kv_heads; ++row) {
+    uint8_t& unspecified =
+        result[size_t(row / (problem.seq_kv * problem.kv_heads) * problem.kv_heads + row % problem.kv_heads)];
+    for (int d = 0; d < kD; ++d)
+      unspecified |= !std::isfinite(to_float(problem.dtype, inputs.v[size_t(row * kD + d)]));
+  }
+  return result;
+}
+
 template <typename T>
 Reference attend(const Problem& problem, const Inputs& inputs) {
   Reference result;
+  result.unspecified = heads_of_infinite_v(problem, inputs);
   result.o.resize(size_t(problem.q_elements()));
   result.lse.resize(size_t(problem.lse_elements()));
   const int64_t jobs = problem.batch * problem.kv_heads;

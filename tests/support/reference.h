@@ -9,9 +9,12 @@
 namespace fa4::support {
 
 // o: (batch, seq_q, q_heads, head dimension) packed. lse: (batch, q_heads, seq_q) packed, natural logarithm.
-// A query without a visible key has o = 0 and lse = -inf.
+// A query without a visible key, or whose scores are all -inf, has o = 0 and lse = -inf.
 struct Reference {
   std::vector<double> o, lse;
+  // (batch, kv_heads): V is not finite at every key, so that fa4.h leaves o of the query heads that share the
+  // KV head unspecified; what stands in o is then of no meaning. 0 or 1.
+  std::vector<uint8_t> unspecified;
 };
 
 Reference reference_double(const Problem& problem, const Inputs& inputs);

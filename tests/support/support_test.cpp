@@ -135,7 +135,10 @@ TEST_CASE("the double reference is the formula") {
         Problem{Dtype::bf16, true, 3, 1, 1, 2, 2, 0}}) {
     const Inputs inputs = make_inputs(p, 17);
     const Reference reference = reference_double(p, inputs);
-    long double worst = 0;
+    int64_t off = 0;
+    const auto compare = [&](long double ours, double theirs) {
+      off += !(std::fabs(ours - theirs) < 1e-13L);
+    };
     for (int64_t b = 0; b < p.batch; ++b)
       for (int64_t h = 0; h < p.q_heads; ++h)
         for (int64_t i = 0; i < p.seq_q; ++i) {
@@ -144,17 +147,14 @@ TEST_CASE("the double reference is the formula") {
           if (std::isinf(row.lse)) {
             CHECK(lse == -std::numeric_limits<double>::infinity());
           } else {
-            worst = std::max(worst, std::fabs(row.lse - lse));
+            compare(row.lse, lse);
           }
           for (int64_t d = 0; d < p.head_dim; ++d)
-            worst = std::max(
-                worst,
-                std::fabs(
-                    row.o[size_t(d)] -
-                    (long double)reference.o[size_t(((b * p.seq_q + i) * p.q_heads + h) * p.head_dim + d)]));
+            compare(row.o[size_t(d)],
+                    reference.o[size_t(((b * p.seq_q + i) * p.q_heads + h) * p.head_dim + d)]);
         }
     INFO(describe(p));
-    CHECK(double(worst) < 1e-13);
+    CHECK(off == 0);
 
     const Comparison near = compare_o(p, reference_same_precision(p, inputs), reference);
     CHECK(near.max_error < (p.dtype == Dtype::fp16 ? 4e-3 : 3e-2));
@@ -184,6 +184,120 @@ TEST_CASE("a comparison finds the worst element and every kind of NaN") {
   const Comparison l = compare_lse(p, lse, expected);
   CHECK(std::isinf(l.max_error));
   CHECK(l.worst == std::array<int64_t, 4>{1, 0, 2, 0});
+}
+
+TEST_CASE("a NaN or an infinity is right only where the reference has the same, and widens nothing") {
+  constexpr double kInf = std::numeric_limits<double>::infinity(),
+                   kNan = std::numeric_limits<double>::quiet_NaN();
+  const Problem p{Dtype::fp16, false, 1, 6, 40, 2, 1, 0};
+  Inputs inputs = make_inputs(p, 1);
+  const Reference clean = reference_double(p, inputs);
+  const Tolerance clean_tolerance = tolerance_of(p, clean, reference_same_precision(p, inputs));
+  inputs.q[size_t((5 * 2 + 1) * p.head_dim + 3)] = 0x7E00;  // head 1, position 5: its row is NaN
+  const Reference expected = reference_double(p, inputs);
+  Reference same_precision = reference_same_precision(p, inputs);
+  const size_t row = size_t((5 * 2 + 1) * p.head_dim), lse_row = size_t(1 * 6 + 5);
+  REQUIRE(std::isnan(expected.o[row]));
+  REQUIRE(std::isnan(expected.lse[lse_row]));
+  Tolerance tolerance = tolerance_of(p, expected, same_precision);
+  CHECK(tolerance.o <= clean_tolerance.o);
+  CHECK(tolerance.lse <= clean_tolerance.lse);
+
+  std::vector<uint16_t> o(expected.o.size());
+  for (size_t i = 0; i < o.size(); ++i) o[i] = float_to_fp16(float(expected.o[i]));
+  std::vector<float> lse(expected.lse.begin(), expected.lse.end());
+  CHECK(compare_o(p, o, expected).max_error <= tolerance.o);
+  CHECK(compare_o(p, o, expected).nan_as_expected == p.head_dim);
+  CHECK(compare_lse(p, lse, expected).max_error <= tolerance.lse);
+
+  // Each of these for one element is wrong whatever the row of NaN is.
+  for (const uint16_t bits : {uint16_t(0x7E00), uint16_t(0x7C00), uint16_t(0xFC00)}) {
+    std::vector<uint16_t> wrong = o;
+    wrong[7] = bits;
+    CHECK_FALSE(compare_o(p, wrong, expected).max_error <= tolerance.o);
+  }
+  for (const uint16_t bits : {uint16_t(0), uint16_t(0x7C00), kPoison16}) {
+    std::vector<uint16_t> wrong = o;
+    wrong[row + 7] = bits;  // where NaN is expected: a number, an infinity, never written
+    CHECK_FALSE(compare_o(p, wrong, expected).max_error <= tolerance.o);
+  }
+  for (const float value : {0.0f, INFINITY, -INFINITY, std::bit_cast<float>(kPoison32)}) {
+    std::vector<float> wrong = lse;
+    wrong[lse_row] = value;
+    CHECK_FALSE(compare_lse(p, wrong, expected).max_error <= tolerance.lse);
+  }
+  Reference infinite = clean;
+  infinite.lse[2] = -kInf;
+  std::vector<float> signs(clean.lse.begin(), clean.lse.end());
+  signs[2] = -INFINITY;
+  CHECK(compare_lse(p, signs, infinite).max_error <= clean_tolerance.lse);
+  signs[2] = INFINITY;
+  CHECK_FALSE(compare_lse(p, signs, infinite).max_error <= clean_tolerance.lse);
+
+  // Where the same-precision reference overflows and the truth is finite, the others are judged as before.
+  for (const double overflow : {kInf, -kInf, kNan}) {
+    same_precision.o[11] = overflow;
+    same_precision.lse[1] = overflow;
+    tolerance = tolerance_of(p, expected, same_precision);
+    CHECK(tolerance.o <= clean_tolerance.o);
+    CHECK(tolerance.lse <= clean_tolerance.lse);
+  }
+}
+
+TEST_CASE("scores of minus infinity have no weight, and V that is not finite is told") {
+  const Problem p{Dtype::fp16, false, 2, 2, 40, 4, 2, 0};
+  Inputs inputs = make_inputs(p, 3);
+  const Reference clean = reference_double(p, inputs);
+  CHECK(clean.unspecified == std::vector<uint8_t>(4, 0));
+  const uint16_t minus_inf = 0xFC00;
+  for (int64_t j = 0; j < p.seq_kv; ++j)  // batch 0, KV head 1: all keys; batch 1, KV head 0: all but key 7
+    for (const int64_t b : {0, 1})
+      if (b == 0 || j != 7) inputs.k[size_t(((b * p.seq_kv + j) * 2 + 1 - b) * p.head_dim)] = minus_inf;
+  for (int64_t i = 0; i < p.batch * p.seq_q * p.q_heads; ++i) inputs.q[size_t(i * p.head_dim)] = 0x3C00;
+  inputs.v[size_t(((1 * p.seq_kv + 39) * 2 + 1) * p.head_dim + 5)] = 0x7C00;
+  for (const Reference& reference : {reference_double(p, inputs), reference_same_precision(p, inputs)}) {
+    CHECK(reference.unspecified == std::vector<uint8_t>{0, 0, 0, 1});
+    for (int64_t h = 2; h < 4; ++h) {  // they see keys, all at minus infinity
+      CHECK(reference.o[size_t(h * p.head_dim)] == 0);
+      CHECK(reference.lse[size_t(h * p.seq_q)] == -std::numeric_limits<double>::infinity());
+    }
+    for (int64_t h = 0; h < 2; ++h) {  // one key is left
+      const size_t row = size_t((1 * p.seq_q * p.q_heads + h) * p.head_dim);
+      CHECK(reference.o[row] ==
+            double(to_float(p.dtype, inputs.v[size_t(((1 * p.seq_kv + 7) * 2 + 0) * p.head_dim)])));
+    }
+  }
+  // A wrong row of the head that is unspecified is not compared, any other is.
+  const Reference expected = reference_double(p, inputs);
+  std::vector<uint16_t> o(expected.o.size());
+  for (size_t i = 0; i < o.size(); ++i) o[i] = float_to_fp16(float(expected.o[i]));
+  o[size_t((1 * p.seq_q * p.q_heads + 3) * p.head_dim)] = 0x7C00;
+  CHECK(compare_o(p, o, expected).max_error < 1e-3);
+  CHECK(compare_o(p, o, expected).unspecified_rows == 4);
+  o[size_t((1 * p.seq_q * p.q_heads + 1) * p.head_dim)] = 0x7C00;
+  CHECK(std::isinf(compare_o(p, o, expected).max_error));
+}
+
+TEST_CASE("the tolerance follows small outputs, and says when it would let anything pass") {
+  for (const Dtype dtype : {Dtype::fp16, Dtype::bf16}) {
+    Problem p{dtype, false, 1, 3, 50, 1, 1, 0};
+    Inputs inputs = make_inputs(p, 1);
+    for (uint16_t& v : inputs.v) v = from_float(dtype, to_float(dtype, v) * 0x1p-10f);
+    const Reference expected = reference_double(p, inputs);
+    const Reference same_precision = reference_same_precision(p, inputs);
+    Tolerance tolerance = tolerance_of(p, expected, same_precision);
+    CHECK_FALSE(tolerance.vacuous);
+    CHECK(compare_o(p, same_precision, expected).max_error <= tolerance.o);
+    const std::vector<uint16_t> zeros(expected.o.size(), 0);
+    CHECK_FALSE(compare_o(p, zeros, expected).max_error <= tolerance.o);
+
+    Reference far = expected;  // one row of the same-precision reference is another key's
+    for (size_t d = 0; d < size_t(p.head_dim); ++d) far.o[d] = -far.o[d];
+    CHECK(tolerance_of(p, expected, far).vacuous);
+
+    std::fill(inputs.v.begin(), inputs.v.end(), uint16_t(0));
+    CHECK_FALSE(tolerance_of(p, reference_double(p, inputs), reference_same_precision(p, inputs)).vacuous);
+  }
 }
 
 TEST_CASE("placements keep views apart and inside their buffers") {

@@ -25,6 +25,19 @@ void line(const char* label, const std::string& text) {
   fmt::print("  {:<9} {}\n", label, text);
 }
 
+const char* image_name(const CheckRequest& request) {
+  return request.image_path.empty() ? "built in" : request.image_path.c_str();
+}
+
+void write_report(const CheckRequest& request, const nlohmann::json& report) {
+  if (request.json_path.empty()) return;
+  std::ofstream file(request.json_path);
+  // A sentence may quote a byte of the image that is no text.
+  file << report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  if (!file.flush()) throw Refusal(fmt::format("--json {}: the file cannot be written", request.json_path));
+  line("wrote", request.json_path);
+}
+
 int check_checked(const CheckRequest& request) {
   RunRequest run = request.problem;
   const Loaded loaded = load(run);
@@ -44,7 +57,7 @@ int check_checked(const CheckRequest& request) {
                                                   : FA4_SCHEDULER_AUTO;
   options.sm_count = run.sms;
   line("problem", fmt::format("{}, {}", support::describe(loaded.problem), loaded.source));
-  line("image", request.image_path.empty() ? "built in" : request.image_path);
+  line("image", image_name(request));
   line("runs", fmt::format("nominal timing, then {} adversarial seeds{}", request.seeds,
                            request.independent_lanes ? ", lanes independent" : ""));
   std::fflush(stdout);
@@ -67,7 +80,7 @@ int check_checked(const CheckRequest& request) {
       }
     }
   } catch (const support::AttentionError& error) {
-    if (error.status != FA4_ERROR_DRIVER) throw;
+    if (!error.fault) throw;
     fault = error.what();
   }
   const std::vector<fa4sim_finding> findings = take_findings(simulator);
@@ -83,33 +96,37 @@ int check_checked(const CheckRequest& request) {
   const std::vector<std::string> axioms = axioms_used(simulator);
   print_verdict(errors, warnings, seconds, request.model, axioms);
 
-  if (!request.json_path.empty()) {
-    const nlohmann::json report = {{"problem", support::describe(loaded.problem)},
-                                   {"image", request.image_path.empty() ? "built in" : request.image_path},
-                                   {"model", request.model},
-                                   {"seeds", request.seeds},
-                                   {"errors", errors},
-                                   {"warnings", warnings},
-                                   {"fault", fault},
-                                   {"difference", different},
-                                   {"axioms", axioms},
-                                   {"seconds", seconds},
-                                   {"peak_mebibytes", peak_mebibytes()},
-                                   {"findings", findings_json(findings)}};
-    std::ofstream file(request.json_path);
-    file << report.dump(2) << '\n';
-    if (!file.flush()) throw Refusal(fmt::format("--json {}: the file cannot be written", request.json_path));
-    line("wrote", request.json_path);
-  }
+  write_report(request, {{"problem", support::describe(loaded.problem)},
+                         {"image", image_name(request)},
+                         {"model", request.model},
+                         {"seeds", request.seeds},
+                         {"not_run", ""},
+                         {"errors", errors},
+                         {"warnings", warnings},
+                         {"fault", fault},
+                         {"difference", different},
+                         {"axioms", axioms},
+                         {"seconds", seconds},
+                         {"peak_mebibytes", peak_mebibytes()},
+                         {"findings", findings_json(findings)}});
   return errors || warnings ? kFindings : kClean;
 }
 
 }  // namespace
 
 int check(const CheckRequest& request) {
-  const auto refuse = [](const std::string& sentence) {
+  // A report of an earlier run must not be taken for one of this.
+  const auto refuse = [&](const std::string& sentence) {
     std::fflush(stdout);
     fmt::print(stderr, "fa4 check: {}\n", sentence);
+    try {
+      write_report(request, {{"image", image_name(request)},
+                             {"model", request.model},
+                             {"seeds", request.seeds},
+                             {"not_run", sentence}});
+    } catch (const Refusal& error) {
+      if (error.what() != sentence) fmt::print(stderr, "fa4 check: {}\n", error.what());
+    }
     return kCouldNotRun;
   };
   try {

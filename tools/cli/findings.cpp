@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 
@@ -14,6 +16,25 @@
 #include "tensors.h"
 
 namespace fa4::cli {
+namespace {
+
+// Bytes that a fatbinary or a cubin takes by its own headers, 0 for anything else. Who gets an image as a pointer
+// believes them.
+uint64_t announced_bytes(const std::vector<char>& image) {
+  const auto field = [&](size_t offset, auto value) {
+    if (image.size() >= offset + sizeof value) std::memcpy(&value, image.data() + offset, sizeof value);
+    return uint64_t(value);
+  };
+  const auto sum = [](uint64_t a, uint64_t b) { return a + b < a ? UINT64_MAX : a + b; };
+  const uint64_t magic = field(0, uint32_t{});
+  if (magic == 0xba55ed50) return sum(std::max<uint64_t>(field(6, uint16_t{}), 16), field(8, uint64_t{}));
+  if (magic != 0x464c457f) return 0;
+  // ELF: the tables of sections and of segments stand at its end.
+  return std::max<uint64_t>({sum(field(40, uint64_t{}), field(58, uint16_t{}) * field(60, uint16_t{})),
+                             sum(field(32, uint64_t{}), field(54, uint16_t{}) * field(56, uint16_t{})), 64});
+}
+
+}  // namespace
 
 std::vector<char> read_image(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -21,7 +42,10 @@ std::vector<char> read_image(const std::string& path) {
   std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   if (bytes.empty())
     throw Refusal(fmt::format("--image {}: the file is empty; PTX or a fatbinary is needed", path));
-  bytes.push_back(0);
+  if (const uint64_t announced = announced_bytes(bytes); announced > bytes.size())
+    throw Refusal(fmt::format("--image {}: the file is cut: its headers speak of {} bytes, it has {}", path, announced,
+                              bytes.size()));
+  bytes.resize(std::max<size_t>(bytes.size() + 1, 64));  // a NUL behind PTX, and room for any header
   return bytes;
 }
 

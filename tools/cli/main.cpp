@@ -67,11 +67,12 @@ CLI::App* add_run(CLI::App& app, RunRequest& r) {
 
   const char* files = "Files in place of a shape";
   run->add_option("--q", r.q_path,
-                  "Queries, .npy of rank 4: float16, bfloat16 as uint16, or float32 with --dtype")
+                  "Queries, .npy of rank 4: float16, bfloat16 as uint16 or as ml_dtypes saves it with --dtype bf16, "
+                  "or float32 with --dtype")
       ->group(files);
   run->add_option("--k", r.k_path, "Keys, .npy")->group(files);
   run->add_option("--v", r.v_path, "Values, .npy")->group(files);
-  run->add_option("--out", r.out_path, "Write O here, .npy of the inputs' type")->group("Outputs and layout");
+  run->add_option("--out", r.out_path, "Write O here, .npy: float16, or bfloat16 as uint16")->group("Outputs and layout");
   run->add_option("--lse", r.lse_path,
                   "Write the natural log-sum-exp here, .npy float32 (batch, heads, seq-q)")
       ->group("Outputs and layout");

@@ -22,9 +22,52 @@ namespace fa4::cli {
 namespace {
 
 constexpr const char* kAccepted =
-    "float16 ('<f2'), float32 ('<f4') and bfloat16 as uint16 ('<u2') are accepted";
+    "float16 ('<f2'), float32 ('<f4') and bfloat16 as uint16 ('<u2') or as ml_dtypes saves it ('<V2') are "
+    "accepted";
 
-// The dictionary of a header: string keys; values are a string, True or False, or a tuple of integers.
+struct TypeName {
+  std::string_view descr;
+  NpyType type;
+};
+constexpr TypeName kTypes[] = {{"<f2", NpyType::float16},
+                               {"<f4", NpyType::float32},
+                               {"<u2", NpyType::uint16},
+                               {"<V2", NpyType::void16},
+                               {"|V2", NpyType::void16}};
+
+// What to do about element types that are not accepted, by their beginning; the first row that fits holds.
+struct Remedy {
+  std::string_view begin;
+  const char* meaning;
+  const char* remedy;
+};
+constexpr Remedy kRemedies[] = {
+    {">f2", "big-endian float16", "array.astype('<f2') makes it little-endian"},
+    {">f4", "big-endian float32", "array.astype('<f4') makes it little-endian"},
+    {">u2", "big-endian uint16", "array.astype('<u2') makes it little-endian"},
+    {"<f8", "float64", "array.astype(numpy.float32) rounds it"},
+    {">f8", "big-endian float64", "array.astype('<f4') rounds it and makes it little-endian"},
+    {"<f", "a wide float", "array.astype(numpy.float32) rounds it"},
+    {"<i2", "int16",
+     "array.view(numpy.uint16) if these are the bits of bfloat16, else array.astype(numpy.float32)"},
+    {"|O", "Python objects", "array.astype(numpy.float32) if each is a number"},
+    {"<c", "complex numbers", "array.real is a float array"},
+    {"|V", "elements without a type, as ml_dtypes saves its formats",
+     "array.astype(numpy.float32) before saving"},
+    {"<V", "elements without a type, as ml_dtypes saves its formats",
+     "array.astype(numpy.float32) before saving"}};
+
+// What a file is that does not start as .npy does.
+constexpr Remedy kOtherFiles[] = {{"PK\x03\x04", "a zip archive: .npz of numpy.savez, or .pt of torch.save",
+                                   "numpy.save('q.npy', numpy.load('x.npz')['q']) or numpy.save('q.npy', "
+                                   "torch.load('x.pt').float().numpy()) makes .npy of one array"},
+                                  {"PK\x05\x06", "an empty zip archive", "numpy.save writes one array"},
+                                  {"\x80", "a Python pickle", "numpy.save writes .npy"},
+                                  {"\x89HDF", "an HDF5 file", "numpy.save writes .npy"},
+                                  {"", "no .npy file", "numpy.save writes it"}};
+
+// The dictionary of a header: string keys; values are a string, True or False, or a tuple of integers. NumPy
+// under Python 2 wrote integers as 4L. The type may also be a list, of a structured type.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& path) : text_(text), path_(path) {}
@@ -35,7 +78,7 @@ class HeaderParser {
       const std::string key = string();
       expect(':');
       if (key == "descr") {
-        set(descr, string(), key);
+        set(descr, type(), key);
       } else if (key == "fortran_order") {
         set(fortran_order, boolean(), key);
       } else if (key == "shape") {
@@ -89,6 +132,13 @@ class HeaderParser {
     at_ = end + 1;
     return result;
   }
+  std::string type() {
+    skip_space();
+    if (at_ < text_.size() && text_[at_] == '[')
+      throw NpyError(fmt::format("{}: holds a structured type, {:.60}; save one of its fields: array['name']",
+                                 path_, text_.substr(at_, text_.find("],", at_) - at_ + 1)));
+    return string();
+  }
   bool boolean() {
     skip_space();
     for (const bool value : {false, true}) {
@@ -114,6 +164,7 @@ class HeaderParser {
         value = value * 10 + digit;
       }
       if (at_ == begin) fail(fmt::format("is malformed: an extent expected at byte {}", at_));
+      if (at_ < text_.size() && text_[at_] == 'L') ++at_;
       result.push_back(value);
       if (!accept(',')) {
         expect(')');
@@ -129,16 +180,49 @@ class HeaderParser {
 };
 
 NpyType type_of(const std::string& descr, const std::string& path) {
-  if (descr == "<f2") return NpyType::float16;
-  if (descr == "<f4") return NpyType::float32;
-  if (descr == "<u2") return NpyType::uint16;
+  for (const TypeName& row : kTypes)
+    if (descr == row.descr) return row.type;
+  for (const Remedy& row : kRemedies)
+    if (descr.starts_with(row.begin))
+      throw NpyError(fmt::format("{}: element type '{}', {}, is not supported: {}; {}", path, descr,
+                                 row.meaning, row.remedy, kAccepted));
   throw NpyError(fmt::format("{}: element type '{}' is not supported; {}", path, descr, kAccepted));
+}
+
+// "" for a file or for nothing, else what stands there.
+std::string kind_of(const std::string& path) {
+  std::error_code error;
+  switch (std::filesystem::status(path, error).type()) {
+    case std::filesystem::file_type::regular:
+    case std::filesystem::file_type::not_found:
+    case std::filesystem::file_type::none:
+    case std::filesystem::file_type::unknown:
+      return "";
+    case std::filesystem::file_type::directory:
+      return "a folder";
+    case std::filesystem::file_type::fifo:
+      return "a pipe";
+    case std::filesystem::file_type::socket:
+      return "a socket";
+    default:
+      return "a device";
+  }
 }
 
 }  // namespace
 
 const char* name_of(NpyType type) {
-  return type == NpyType::float16 ? "float16" : type == NpyType::float32 ? "float32" : "uint16";
+  switch (type) {
+    case NpyType::float16:
+      return "float16";
+    case NpyType::float32:
+      return "float32";
+    case NpyType::uint16:
+      return "uint16";
+    case NpyType::void16:
+      return "2-byte void";
+  }
+  return "?";
 }
 size_t bytes_of(NpyType type) {
   return type == NpyType::float32 ? 4 : 2;
@@ -160,9 +244,10 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 }
 
 NpyArray read_npy(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error))
-    throw NpyError(fmt::format("{}: is a folder, not an .npy file", path));
+  if (const std::string kind = kind_of(path); !kind.empty())
+    throw NpyError(fmt::format(
+        "{}: is {}; a file is accepted, whose size is held against its header: write it to one first", path,
+        kind));
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) throw NpyError(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
   const uint64_t file_bytes = uint64_t(file.tellg());
@@ -175,8 +260,12 @@ NpyArray read_npy(const std::string& path) {
 
   unsigned char start[8];
   read(start, sizeof start, ".npy signature");
-  if (std::memcmp(start, "\x93NUMPY", 6) != 0)
-    throw NpyError(fmt::format("{}: is not an .npy file: it does not start with \\x93NUMPY", path));
+  const std::string_view beginning(reinterpret_cast<const char*>(start), sizeof start);
+  if (!beginning.starts_with("\x93NUMPY"))
+    for (const Remedy& row : kOtherFiles)
+      if (beginning.starts_with(row.begin))
+        throw NpyError(fmt::format("{}: is not an .npy file, which starts with \\x93NUMPY, but {}; {}", path,
+                                   row.meaning, row.remedy));
   const int major = start[6], minor = start[7];
   if (major < 1 || major > 3 || minor != 0)
     throw NpyError(fmt::format("{}: .npy format {}.{} is not supported; 1.0, 2.0 and 3.0 are accepted", path,
@@ -200,7 +289,7 @@ NpyArray read_npy(const std::string& path) {
   array.shape = *parser.shape;
   if (*parser.fortran_order)
     throw NpyError(
-        fmt::format("{}: is in Fortran order; C order is accepted (numpy.ascontiguousarray)", path));
+        fmt::format("{}: is in Fortran order; C order is accepted: numpy.ascontiguousarray(array)", path));
   uint64_t bytes = bytes_of(array.type);
   for (const int64_t extent : array.shape) {
     if (extent != 0 && bytes > uint64_t(std::numeric_limits<int64_t>::max()) / uint64_t(extent))
@@ -222,9 +311,10 @@ NpyArray read_npy(const std::string& path) {
 
 void write_npy(const std::string& path, NpyType type, const std::vector<int64_t>& shape,
                std::span<const std::byte> data) {
-  const char* descr = type == NpyType::float16 ? "<f2" : type == NpyType::float32 ? "<f4" : "<u2";
+  const TypeName* row = kTypes;
+  while (row->type != type) ++row;
   std::string header =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape_text(shape));
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", row->descr, shape_text(shape));
   constexpr size_t kPrefix = 10, kAlign = 64;  // the data starts at a multiple of 64 bytes
   header.resize((kPrefix + header.size() + 1 + kAlign - 1) / kAlign * kAlign - kPrefix - 1, ' ');
   header += '\n';
@@ -247,9 +337,8 @@ void write_npy(const std::string& path, NpyType type, const std::vector<int64_t>
 }
 
 void require_writable(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error))
-    throw NpyError(fmt::format("{}: is a folder; a file name is accepted", path));
+  if (const std::string kind = kind_of(path); !kind.empty())
+    throw NpyError(fmt::format("{}: is {}; the name of a file is accepted, which is replaced", path, kind));
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   const std::string folder = parent.empty() ? "." : parent.string();
   if (access(folder.c_str(), W_OK | X_OK) != 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npy files: float16, float32, and bfloat16 as uint16; little-endian, C order. Whatever else a file may be
-// is refused with a sentence that names the file, what it holds and what would be accepted.
+// .npy files: float16, float32, and bfloat16 as uint16 or as the 2-byte void type that ml_dtypes and JAX
+// save; little-endian, C order. Whatever else a file may be is refused with a sentence that names the file,
+// what it holds and what to do about it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace fa4::cli {
 
-enum class NpyType { float16, float32, uint16 };
+enum class NpyType { float16, float32, uint16, void16 };
 const char* name_of(NpyType type);
 size_t bytes_of(NpyType type);
 
@@ -28,7 +29,7 @@ struct NpyArray {
 };
 std::string shape_text(const std::vector<int64_t>& shape);  // "(1, 1024, 32, 128)"
 
-// Reads format versions 1.0, 2.0 and 3.0. Throws NpyError.
+// Reads format versions 1.0, 2.0 and 3.0, headers written under Python 2 included. Throws NpyError.
 NpyArray read_npy(const std::string& path);
 
 // Writes format version 1.0 to a temporary file beside `path` and renames it, so that `path` is either whole
@@ -36,7 +37,7 @@ NpyArray read_npy(const std::string& path);
 void write_npy(const std::string& path, NpyType type, const std::vector<int64_t>& shape,
                std::span<const std::byte> data);
 
-// Throws NpyError unless a file can be created in the folder of `path`.
+// Throws NpyError unless a file can be created in the folder of `path`, or replaced.
 void require_writable(const std::string& path);
 
 }  // namespace fa4::cli

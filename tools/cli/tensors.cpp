@@ -2,6 +2,8 @@
 // Tensors of `fa4 run`.
 #include "tensors.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -52,11 +54,19 @@ Dtype dtype_of(const RunRequest& request, const FileTensor& q, const FileTensor&
   switch (q.array.type) {
     case NpyType::float16:
       if (request.dtype == "bf16")
-        throw Refusal(fmt::format("--dtype bf16: {} holds float16; uint16 holds bfloat16", q.path));
+        throw Refusal(fmt::format(
+            "--dtype bf16: {} holds float16; uint16, or what ml_dtypes saves, holds bfloat16", q.path));
       return Dtype::fp16;
     case NpyType::uint16:
       if (request.dtype == "fp16")
         throw Refusal(fmt::format("--dtype fp16: {} holds uint16, which is read as bfloat16", q.path));
+      return Dtype::bf16;
+    case NpyType::void16:
+      if (request.dtype != "bf16")
+        throw Refusal(fmt::format(
+            "{} holds elements of 2 bytes without a type, as ml_dtypes and JAX save bfloat16: say "
+            "--dtype bf16 if that is what they are{}",
+            q.path, request.dtype.empty() ? "" : ", not --dtype " + request.dtype));
       return Dtype::bf16;
     case NpyType::float32:
       break;
@@ -67,14 +77,22 @@ Dtype dtype_of(const RunRequest& request, const FileTensor& q, const FileTensor&
   return request.dtype == "bf16" ? Dtype::bf16 : Dtype::fp16;
 }
 
-// Values in packed (batch, sequence, head, head dimension) order.
+// Values in packed (batch, sequence, head, head dimension) order. float32 is rounded to `dtype`; finite
+// values that would become infinite are refused. NaN and infinities of the file stay what they are.
 std::vector<uint16_t> packed(const FileTensor& t, Dtype dtype, bool bhsd) {
   std::vector<uint16_t> values(size_t(t.array.elements()));
+  int64_t beyond = 0;
+  float largest = 0;
   const auto element = [&](size_t i) {
     if (t.array.type == NpyType::float32) {
       float value;
       std::memcpy(&value, t.array.data.data() + i * sizeof value, sizeof value);
-      return support::from_float(dtype, value);
+      const uint16_t rounded = support::from_float(dtype, value);
+      if (std::isfinite(value) && !std::isfinite(support::to_float(dtype, rounded))) {
+        ++beyond;
+        largest = std::max(largest, std::fabs(value));
+      }
+      return rounded;
     }
     uint16_t bits;
     std::memcpy(&bits, t.array.data.data() + i * sizeof bits, sizeof bits);
@@ -87,6 +105,13 @@ std::vector<uint16_t> packed(const FileTensor& t, Dtype dtype, bool bhsd) {
         const int64_t row = bhsd ? (b * t.heads + h) * t.seq + s : (b * t.seq + s) * t.heads + h;
         for (int64_t d = 0; d < t.head_dim; ++d) values[to++] = element(size_t(row * t.head_dim + d));
       }
+  if (beyond != 0)
+    throw Refusal(fmt::format(
+        "{} {}: {} of {} values are finite but too large for {}, up to {:.6g} where the largest is {}; {}",
+        t.option, t.path, beyond, values.size(), name_of(dtype), largest,
+        dtype == Dtype::fp16 ? "65504" : "3.38953e+38",
+        dtype == Dtype::fp16 ? "--dtype bf16 takes up to 3.38953e+38, or scale the file's values"
+                             : "scale the file's values"));
   return values;
 }
 

@@ -33,10 +33,10 @@ typedef enum fa4_status {
   FA4_ERROR_INVALID_ARGUMENT = -1, /* a field has a value that no kernel accepts */
   FA4_ERROR_UNSUPPORTED = -2,      /* a valid problem that this library has no kernel for */
   FA4_ERROR_VERSION = -3,          /* struct_size or version of a params struct is not this library's */
-  FA4_ERROR_NO_DRIVER = -4,        /* the driver library cannot be opened or lacks a function */
+  FA4_ERROR_NO_DRIVER = -4,        /* the driver library cannot be opened, lacks a function or is a stub */
   FA4_ERROR_NO_DEVICE = -5, /* the driver has no device, or the thread has no (or another) current context */
   FA4_ERROR_ARCHITECTURE = -6, /* the image holds no code for this device; the message lists what it holds */
-  FA4_ERROR_DRIVER = -7,       /* a driver call failed; the message has function, code and text */
+  FA4_ERROR_DRIVER = -7,       /* a driver call failed; the message has function, code, text and remedy */
   FA4_ERROR_OUT_OF_MEMORY = -8 /* host memory, in fa4_create only */
 } fa4_status;
 
@@ -73,6 +73,18 @@ typedef struct fa4_tensor {
   int64_t head_stride;
 } fa4_tensor;
 
+/* NaN and infinities in the inputs:
+ * - V must be finite at every key below seq_kv, also at keys that a query does not see. Otherwise O of that
+ *   batch entry is unspecified for all query heads that share the KV head: a weight of 0 times NaN is NaN,
+ *   and how many rows it reaches depends on how the work is cut into tiles. The LSE does not depend on V.
+ * - A NaN in Q makes O and the LSE of its row (batch entry, query head, query) NaN if the row sees a key. A
+ *   NaN in K does the same to the rows that see its key, of the query heads that share the KV head.
+ * - An infinity in Q or K, like a dot product that leaves the range of fp32, gives infinite or NaN scores.
+ *   One of NaN, or of +inf with the sign of the scale, makes its row NaN; one of -inf has weight 0, as if
+ *   the key were masked, and a row of nothing but -inf has O = 0 and LSE = -inf.
+ * - No other row, head or batch entry changes by a bit. What lies beside the views, at key seq_kv and beyond
+ *   or between their rows, never matters. */
+
 /* One attention problem. Set struct_size = sizeof(fa4_forward_params) and version = FA4_VERSION, zero the
  * rest. */
 typedef struct fa4_forward_params {
@@ -101,8 +113,9 @@ typedef struct fa4_forward_params {
   fa4_tensor o; /* (batch, seq_q, q_heads, head_dim), written */
 
   /* Optional: natural-log sum of exponentials, fp32, element (b, h, i) at b * lse_batch_stride + h *
-   * lse_head_stride + i, written. A query that sees no key has -inf. 0: not wanted, the strides are then
-   * ignored. 4-byte aligned; strides are non-negative and may not make it overlap itself. */
+   * lse_head_stride + i, written. A query that sees no key has -inf; beyond the range of fp32 it is an
+   * infinity. 0: not wanted, the strides are then ignored. 4-byte aligned; strides are non-negative and may
+   * not make it overlap itself. */
   uint64_t lse;
   int64_t lse_batch_stride; /* elements */
   int64_t lse_head_stride;  /* elements */

@@ -14,11 +14,11 @@ PROGRAM, FOLDER, LIBFA4SIM, *PRELOAD = sys.argv[1:]
 
 
 def execute(*command, expect=0, **environment):
-    """Runs a program on the stand-ins and returns what it wrote."""
+    """Runs a command with the stand-ins and returns what it wrote. expect: its exit code; None for any but success."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("FA4SIM_")}
     result = subprocess.run(command, capture_output=True, text=True, timeout=120,
                             env={**clean, "LD_LIBRARY_PATH": FOLDER, "LD_PRELOAD": " ".join(PRELOAD), **environment})
-    if result.returncode != expect:
+    if (result.returncode == 0) if expect is None else (result.returncode != expect):
         raise AssertionError(f"{command}: exit code {result.returncode}, {expect} expected:\n{result.stdout}{result.stderr}")
     return result.stdout + result.stderr
 
@@ -87,6 +87,28 @@ class Runtime(unittest.TestCase):
 
     def test_checker_is_off_otherwise(self):
         self.assertEqual(run("race"), "")
+
+    def test_the_runtime_of_nvidia_is_told_what_to_do(self):
+        # What it does first: the driver by its name, then a table of functions that no document describes.
+        asks = """
+import ctypes
+driver = ctypes.CDLL("libcuda.so.1")
+function, status = ctypes.c_void_p(), ctypes.c_int()
+assert driver.cuGetProcAddress_v2(b"cuGetExportTable", ctypes.byref(function), 13000, ctypes.c_uint64(0), ctypes.byref(status)) == 0
+assert status.value == 0 and function
+table = ctypes.c_void_p(1)
+for _ in range(2):
+    assert ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(function.value)(ctypes.byref(table), bytes(16)) == 801
+assert not table
+"""
+        said = execute(sys.executable, "-c", asks)
+        self.assertEqual(said.count("nvcc -cudart shared"), 1, said)
+        self.assertIn("libcudart.so.13 in front of LD_LIBRARY_PATH", said)
+
+    @unittest.skipUnless("FA4_TEST_STATIC_PROGRAM" in os.environ, "the toolkit has no static runtime")
+    def test_a_program_with_the_static_runtime(self):
+        said = execute(os.environ["FA4_TEST_STATIC_PROGRAM"], "all", expect=None)
+        self.assertEqual(said.count("nvcc -cudart shared"), 1, said)
 
     def test_a_variable_that_makes_no_sense(self):
         self.assertIn("FA4SIM_MODEL is 'gpu': isa or silicon is expected", run("race", expect=2, FA4SIM_MODEL="gpu"))

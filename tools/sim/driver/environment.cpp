@@ -17,8 +17,7 @@ namespace {
 CUresult refuse_variable(const char* name, const char* given, const std::string& expected) {
   const std::string sentence =
       std::string("environment variable ") + name + " is '" + given + "': " + expected + " is expected";
-  std::fprintf(stderr, "fa4sim: %s\n", sentence.c_str());
-  return fail(CUDA_ERROR_INVALID_VALUE, sentence);
+  return fail_aloud(CUDA_ERROR_INVALID_VALUE, sentence);
 }
 
 // Reads a decimal environment variable into *value; absent or empty leaves it.

@@ -16,6 +16,13 @@ std::string& error_text() {
   return text;
 }
 
+// error_lock is held.
+CUresult keep(CUresult code, std::string sentence, bool aloud) {
+  if (aloud) fprintf(stderr, "fa4sim: error %d: %s\n", static_cast<int>(code), sentence.c_str());
+  error_text() = std::move(sentence);
+  return code;
+}
+
 }  // namespace
 
 uintptr_t HandleNumbers::next() {
@@ -36,9 +43,12 @@ std::vector<CUcontext>& context_stack() {
 
 CUresult fail(CUresult code, std::string sentence) {
   std::lock_guard guard(error_lock);
-  if (logged) fprintf(stderr, "fa4sim: error %d: %s\n", static_cast<int>(code), sentence.c_str());
-  error_text() = std::move(sentence);
-  return code;
+  return keep(code, std::move(sentence), logged);
+}
+
+CUresult fail_aloud(CUresult code, std::string sentence) {
+  std::lock_guard guard(error_lock);
+  return keep(code, std::move(sentence), true);
 }
 
 void log_failures(bool on) {

@@ -158,6 +158,9 @@ std::vector<CUcontext>& context_stack();  // of the calling thread; the back is 
 
 // Keeps the sentence for fa4sim_last_error() and returns the code.
 CUresult fail(CUresult code, std::string sentence);
+// The same, and the sentence goes to stderr whether or not failures are logged: for what a program's user would see
+// nothing of otherwise.
+CUresult fail_aloud(CUresult code, std::string sentence);
 std::string last_error();
 void log_failures(bool on);  // every sentence also goes to stderr
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuGetProcAddress: every exported driver function by its plain name.
+// cuGetProcAddress: every exported driver function by its plain name. And cuGetExportTable, which gives none.
 #define CUDA_ENABLE_DEPRECATED  // cuDeviceComputeCapability is on offer like any other
 
+#include <atomic>
 #include <cstring>
 
 #include "state.h"
@@ -63,6 +64,7 @@ const Symbol symbols[] = {
     ROW(cuFuncSetAttribute),
     ROW(cuGetErrorName),
     ROW(cuGetErrorString),
+    ROW(cuGetExportTable),
     ROW(cuGetProcAddress),
     ROW(cuInit),
     ROW(cuKernelGetAttribute),
@@ -156,4 +158,16 @@ FA4SIM_EXPORT CUresult CUDAAPI cuGetProcAddress(const char* name, void** functio
     break;
   }
   return CUDA_SUCCESS;
+}
+
+// NVIDIA's CUDA runtime asks for tables of undocumented functions before anything else, and answers every
+// call of the program with the code that it gets. The program cannot ask for the sentence, hence aloud, once.
+FA4SIM_EXPORT CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid*) {
+  if (table != nullptr) *table = nullptr;
+  static std::atomic<bool> told{false};
+  return (told.exchange(true) ? fail : fail_aloud)(
+      CUDA_ERROR_NOT_SUPPORTED,
+      "NVIDIA's CUDA runtime is in this program, linked into it or as a libcudart.so of its own, and needs "
+      "functions of the driver that are not documented (cuGetExportTable): build the program with nvcc "
+      "-cudart shared and put the folder of the simulated GPU's libcudart.so.13 in front of LD_LIBRARY_PATH");
 }
