@@ -65,10 +65,10 @@ template <typename Value>
 Comparison compare_o_with(const Problem& problem, const Reference& expected, const Value& value) {
   Accumulator accumulator;
   for (int64_t i = 0; i < problem.q_elements(); ++i) {
-    const int64_t kv_head = i / kHeadDim % problem.q_heads / problem.ratio();
-    const int64_t entry = i / (problem.seq_q * problem.q_heads * kHeadDim);
+    const int64_t kv_head = i / problem.head_dim % problem.q_heads / problem.ratio();
+    const int64_t entry = i / (problem.seq_q * problem.q_heads * problem.head_dim);
     if (expected.unspecified[size_t(entry * problem.kv_heads + kv_head)]) {
-      accumulator.result.unspecified_rows += i % kHeadDim == 0;
+      accumulator.result.unspecified_rows += i % problem.head_dim == 0;
       continue;
     }
     accumulator.add(value(size_t(i)), expected.o[size_t(i)], [&] {

@@ -192,8 +192,8 @@ std::vector<uint8_t> heads_of_infinite_v(const Problem& problem, const Inputs& i
   for (int64_t row = 0; row < problem.batch * problem.seq_kv * problem.kv_heads; ++row) {
     uint8_t& unspecified =
         result[size_t(row / (problem.seq_kv * problem.kv_heads) * problem.kv_heads + row % problem.kv_heads)];
-    for (int d = 0; d < kD; ++d)
-      unspecified |= !std::isfinite(to_float(problem.dtype, inputs.v[size_t(row * kD + d)]));
+    for (int d = 0; d < int(problem.head_dim); ++d)
+      unspecified |= !std::isfinite(to_float(problem.dtype, inputs.v[size_t(row * problem.head_dim + d)]));
   }
   return result;
 }
