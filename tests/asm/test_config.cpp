@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One value, and all that follows from it: the layouts of head dimensions that have a kernel, and of those that a kernel may
-// follow for, whose tiles are unlike, whose O lies over Q, or which have one Q stage.
+// One value, and all that follows from it: the layouts of head dimensions that have a kernel, and of those
+// that a kernel may follow for, whose tiles are unlike, whose O lies over Q, or which have one Q stage.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -40,14 +40,16 @@ void check_layout() {
     CHECK((p >= s && p + config.block_keys / 2 <= s + config.block_keys));
   }
   for (int i = 0; i < config.q_stages; ++i)
-    columns.push_back({L::o_column + i * L::o_stage_columns, L::o_column + i * L::o_stage_columns + config.v_dim});
+    columns.push_back(
+        {L::o_column + i * L::o_stage_columns, L::o_column + i * L::o_stage_columns + config.v_dim});
   CHECK(disjoint(columns, 512));
 
   // Shared memory, with the ring as it is when its slots hold K and V in turn, K first or V first.
   for (const int first : {0, 1}) {
     std::vector<Range> bytes;
     const auto add = [&](int begin, int size) { bytes.push_back({begin, begin + size}); };
-    for (int i = 0; i < config.q_stages; ++i) add(L::q_offset + i * config.q_tile_bytes(), 128 * config.qk_dim * 2);
+    for (int i = 0; i < config.q_stages; ++i)
+      add(L::q_offset + i * config.q_tile_bytes(), 128 * config.qk_dim * 2);
     for (int slot = 0; slot < config.kv_slots; ++slot) {
       const bool is_v = (slot + first) % 2 != 0;
       add(L::kv_offset + (is_v ? L::v_slot_offset(slot) : L::k_slot_offset(slot)),
@@ -69,7 +71,8 @@ void check_layout() {
   }
   CHECK(L::shared_bytes <= 232448);
   CHECK(L::threads * 65536 / L::threads == 65536);
-  CHECK(128 * (config.q_stages * L::softmax_registers + L::correction_registers + L::other_registers) == 65536);
+  CHECK(128 * (config.q_stages * L::softmax_registers + L::correction_registers + L::other_registers) ==
+        65536);
   for (const int registers : {L::softmax_registers, L::correction_registers, L::other_registers})
     CHECK((registers % 8 == 0 && registers >= 24 && registers <= 256));
 

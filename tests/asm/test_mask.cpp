@@ -32,9 +32,11 @@ void check_regions(const Mask<kind>& mask, int seq_q, int seq_kv, int packed_log
   const int positions = fa4::kTileRows >> packed_log2;
   const int m_blocks = (seq_q + 2 * positions - 1) / (2 * positions);
   const int all_blocks = (seq_kv + config.block_keys - 1) / config.block_keys;
-  INFO("mask " << int(kind) << " left " << mask.left << " right " << mask.right << " seq_q " << seq_q << " seq_kv "
-               << seq_kv << " packed heads " << (1 << packed_log2));
-  const auto row_sees = [&](int i, int64_t j) { return sees(kind, mask.left, mask.right, i, j, seq_q, seq_kv); };
+  INFO("mask " << int(kind) << " left " << mask.left << " right " << mask.right << " seq_q " << seq_q
+               << " seq_kv " << seq_kv << " packed heads " << (1 << packed_log2));
+  const auto row_sees = [&](int i, int64_t j) {
+    return sees(kind, mask.left, mask.right, i, j, seq_q, seq_kv);
+  };
   fa4::AttentionParams params{};
   params.seq_q = seq_q;
   params.seq_kv = seq_kv;
@@ -73,8 +75,8 @@ void check_regions(const Mask<kind>& mask, int seq_q, int seq_kv, int packed_log
         good = good && (!empty || !row_sees(i, std::clamp(i + seq_kv - seq_q, 0, std::max(seq_kv - 1, 0))));
       }
     }
-    // A window of rows that see nothing may leave blocks between; what is visited must hold all that is needed, and
-    // for prefixes nothing else.
+    // A window of rows that see nothing may leave blocks between; what is visited must hold all that is
+    // needed, and for prefixes nothing else.
     good = good && (end_needed == 0 || (visited.begin <= first_needed && visited.end >= end_needed));
     if (!Mask<kind>::bounded_below) good = good && visited.begin == 0 && visited.end == end_needed;
   }
@@ -107,7 +109,8 @@ TEST_CASE("a window without bounds is the full mask, and one of right 0 the caus
         const KeyRange all = Mask<MaskKind::window>{unbounded, unbounded}.keys(position, seq_q, seq_kv);
         CHECK((all.begin == 0 && all.end == seq_kv));
         const KeyRange causal = Mask<MaskKind::window>{unbounded, 0}.keys(position, seq_q, seq_kv);
-        CHECK((causal.begin == 0 && causal.end == Mask<MaskKind::causal>{}.keys(position, seq_q, seq_kv).end));
+        CHECK(
+            (causal.begin == 0 && causal.end == Mask<MaskKind::causal>{}.keys(position, seq_q, seq_kv).end));
       }
     }
   }

@@ -66,48 +66,49 @@ TEST_CASE("the barrier table is consistent", "[tables]") {
 
 TEST_CASE("names cover the memories and do not overlap", "[tables]") {
   for (const fa4::Kernel& kernel : fa4::kKernels) {
-  INFO(kernel.entry);
-  const unsigned slots = fa4::barrier_table(kernel.config).slots();
-  std::map<fa4::NameKind, std::vector<const fa4::NameRecord*>> by_kind;
-  unsigned records = 0;
-  for (const fa4::NameRecord* r = kernel.names; r->kind != fa4::NameKind::end; ++r) {
-    ++records;
-    CHECK(r->begin < r->end);
-    CHECK(r->name[sizeof(r->name) - 1] == 0);
-    by_kind[r->kind].push_back(r);
-  }
-  CHECK(records == fa4::name_count(kernel.config));
-
-  const auto length = [&](fa4::NameKind kind) {
-    unsigned sum = 0;
-    for (const auto* r : by_kind[kind]) sum += r->end - r->begin;
-    return sum;
-  };
-  const auto disjoint = [&](fa4::NameKind kind) {
-    bool good = true;
-    for (const auto* a : by_kind[kind]) {
-      for (const auto* b : by_kind[kind]) good = good && (a == b || a->end <= b->begin || b->end <= a->begin);
+    INFO(kernel.entry);
+    const unsigned slots = fa4::barrier_table(kernel.config).slots();
+    std::map<fa4::NameKind, std::vector<const fa4::NameRecord*>> by_kind;
+    unsigned records = 0;
+    for (const fa4::NameRecord* r = kernel.names; r->kind != fa4::NameKind::end; ++r) {
+      ++records;
+      CHECK(r->begin < r->end);
+      CHECK(r->name[sizeof(r->name) - 1] == 0);
+      by_kind[r->kind].push_back(r);
     }
-    return good;
-  };
-  CHECK(length(fa4::NameKind::role) == 16);
-  CHECK(disjoint(fa4::NameKind::role));
-  CHECK(by_kind[fa4::NameKind::barrier].size() == slots);
-  CHECK(length(fa4::NameKind::barrier) == slots * 8);
-  CHECK(disjoint(fa4::NameKind::barrier));
-  CHECK(disjoint(fa4::NameKind::shared));
-  CHECK(length(fa4::NameKind::shared) <= kernel.shared_bytes);
-  CHECK(kernel.shared_bytes - length(fa4::NameKind::shared) < 8);  // nothing but the padding has no name
+    CHECK(records == fa4::name_count(kernel.config));
 
-  std::set<std::string> names;
-  for (const auto& [kind, list] : by_kind) {
-    for (const auto* r : list) CHECK(names.insert(r->name).second);
-  }
-  for (const char* name : {"softmax 0", "softmax 1", "correction", "mma", "load", "store", "idle",
-                           "p_o_rescale[1]", "kv.full[2]", "sQ stage 1", "sKV slot 2", "S0", "P1", "O1"}) {
-    INFO(name);
-    CHECK(names.count(name) == 1);
-  }
+    const auto length = [&](fa4::NameKind kind) {
+      unsigned sum = 0;
+      for (const auto* r : by_kind[kind]) sum += r->end - r->begin;
+      return sum;
+    };
+    const auto disjoint = [&](fa4::NameKind kind) {
+      bool good = true;
+      for (const auto* a : by_kind[kind]) {
+        for (const auto* b : by_kind[kind])
+          good = good && (a == b || a->end <= b->begin || b->end <= a->begin);
+      }
+      return good;
+    };
+    CHECK(length(fa4::NameKind::role) == 16);
+    CHECK(disjoint(fa4::NameKind::role));
+    CHECK(by_kind[fa4::NameKind::barrier].size() == slots);
+    CHECK(length(fa4::NameKind::barrier) == slots * 8);
+    CHECK(disjoint(fa4::NameKind::barrier));
+    CHECK(disjoint(fa4::NameKind::shared));
+    CHECK(length(fa4::NameKind::shared) <= kernel.shared_bytes);
+    CHECK(kernel.shared_bytes - length(fa4::NameKind::shared) < 8);  // nothing but the padding has no name
+
+    std::set<std::string> names;
+    for (const auto& [kind, list] : by_kind) {
+      for (const auto* r : list) CHECK(names.insert(r->name).second);
+    }
+    for (const char* name : {"softmax 0", "softmax 1", "correction", "mma", "load", "store", "idle",
+                             "p_o_rescale[1]", "kv.full[2]", "sQ stage 1", "sKV slot 2", "S0", "P1", "O1"}) {
+      INFO(name);
+      CHECK(names.count(name) == 1);
+    }
   }
 }
 

@@ -25,13 +25,15 @@ TEST_CASE("one large row in each place of a warp, and not a bit of the others ch
         const support::Problem problem{dtype, causal, 1, 128, 200, 1, 1, 0.05, head_dim};
         test::Case c{problem, {}, 21};
         support::RunResult ordinary;
-        REQUIRE(test::verify(c, make_exact_inputs(problem, c.seed, [](int64_t) { return 0.0f; }, k64), &ordinary) ==
-                "");
+        REQUIRE(test::verify(c,
+                             make_exact_inputs(
+                                 problem, c.seed, [](int64_t) { return 0.0f; }, k64),
+                             &ordinary) == "");
         for (int64_t lane = 0; lane < 32; ++lane) {
           const int64_t large = lane % 4 * 32 + lane;  // in one warp after the other
           const float query = (lane & 1 ? -1.0f : 1.0f) * (lane & 2 ? 65536.0f / 2 : 16384.0f);
-          const auto inputs =
-              make_exact_inputs(problem, c.seed, [&](int64_t i) { return i == large ? query : 0; }, k64);
+          const auto inputs = make_exact_inputs(
+              problem, c.seed, [&](int64_t i) { return i == large ? query : 0; }, k64);
           support::RunResult result;
           CHECK(test::verify(c, inputs, &result) == "");
           const auto unchanged = [&](int64_t i) {

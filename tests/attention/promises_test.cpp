@@ -40,8 +40,9 @@ fa4sim_counters run(const Problem& problem, const Inputs& inputs, uint32_t sms,
   return counters();
 }
 
-// Inputs whose score of query row i and key j is height(i, j / 128) * log2-units / 1.0201 with the scale kStairsScale: Q = 8
-// and K = height in column 0, zero elsewhere. Rows with q = 0 score 0 everywhere. One head, one batch entry.
+// Inputs whose score of query row i and key j is height(i, j / 128) * log2-units / 1.0201 with the scale
+// kStairsScale: Q = 8 and K = height in column 0, zero elsewhere. Rows with q = 0 score 0 everywhere. One
+// head, one batch entry.
 constexpr double kStairsScale = 0.08838834764831845;  // 1 / sqrt(128), whatever the head dimension
 template <typename RowMoves>
 Inputs stairs(const Problem& problem, const std::vector<float>& height_of_block, const RowMoves& row_moves) {
@@ -58,7 +59,8 @@ Inputs stairs(const Problem& problem, const std::vector<float>& height_of_block,
 
 std::array<uint64_t, kWarpsPerRole> correction_stores(const fa4sim_counters& c) {
   std::array<uint64_t, kWarpsPerRole> result{};
-  for (int w = 0; w < kWarpsPerRole; ++w) result[size_t(w)] = c.warp[Sizes<128>::correction_warp + w].tmem_stores;
+  for (int w = 0; w < kWarpsPerRole; ++w)
+    result[size_t(w)] = c.warp[Sizes<128>::correction_warp + w].tmem_stores;
   return result;
 }
 
@@ -111,7 +113,8 @@ PROMISE("O is rescaled once when the maximum has moved by more than 8") {
 PROMISE("only the warp whose rows moved rescales") {
   const Problem problem{Dtype::bf16, false, 1, 256, 256, 1, 1, kStairsScale, dim};
   const Inputs inputs = stairs(problem, {16, 0}, [](int64_t i) { return i == 37 || i == 128 + 101; });
-  CHECK(correction_stores(run(problem, inputs, 1)) == std::array<uint64_t, 4>{0, kRescale<dim>, 0, kRescale<dim>});
+  CHECK(correction_stores(run(problem, inputs, 1)) ==
+        std::array<uint64_t, 4>{0, kRescale<dim>, 0, kRescale<dim>});
 }
 
 PROMISE("skipped blocks load nothing") {
@@ -203,8 +206,8 @@ PROMISE("the load warp brings Q0, K, Q1, V, then K and V in descending order") {
   const auto kv = [&](uint32_t slot) {
     return base + uint32_t(L::kv_offset + L::k_slot_offset(int(slot) % config.kv_slots));
   };
-  CHECK(destinations == std::vector<uint32_t>{base, kv(0), base + uint32_t(config.q_tile_bytes()), kv(1), kv(2), kv(3), kv(4),
-                                              kv(5), kv(6), kv(7), kv(8), kv(9)});
+  CHECK(destinations == std::vector<uint32_t>{base, kv(0), base + uint32_t(config.q_tile_bytes()), kv(1),
+                                              kv(2), kv(3), kv(4), kv(5), kv(6), kv(7), kv(8), kv(9)});
 }
 
 PROMISE("softmax of one stage runs while the MMA of the other is in flight") {

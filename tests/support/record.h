@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests observe, a line each, appended to the file that the environment variable FA4_RECORD names; nothing
-// without it. Two trees behave alike when their sorted files are equal: tests/record.
+// What the tests observe, a line each, appended to the file that the environment variable FA4_RECORD names;
+// nothing without it. Two trees behave alike when their sorted files are equal: tests/record.
 #pragma once
 
 #include <cstdint>
