@@ -101,6 +101,26 @@ std::vector<Litmus> thread_litmus() {
       {"arrive: relaxed wait before a fence",
        hand_over(32, arrive(0), wait_as(".relaxed.cta", 0, 0) + kFence), "clean"},
 
+      {"exited: barrier among those that stay",
+       by_thread(0, kStore) + line("setp.ge.u32 %p2, %tid32, 36") + "  @%p2 bra GONE;\n" + kSyncCta +
+           by_thread(32, kLoad) + "GONE:\n",
+       "clean"},
+      {"exited: what a lane wrote before",
+       by_thread(5, kStore + "  ret;\n") + kSyncCta + by_thread(32, kLoad), "race"},
+      {"exited: what a lane wrote and released before",
+       init_barrier(0, 1) + kSyncCta + by_thread(5, kStore + arrive(0) + "  ret;\n") + kSyncCta +
+           by_thread(32, wait_barrier(0, 0) + kLoad),
+       "clean"},
+      {"exited: what a lane had learned",
+       init_barrier(0, 1) + kSyncCta + by_thread(32, kStore + arrive(0)) +
+           by_warp(0, by_thread(5, wait_barrier(0, 0) + "  ret;\n") + kSyncWarp + by_thread(0, kLoad)),
+       "race"},
+      {"exited: what a lane had learned and passed on",
+       init_barrier(0, 1) + kSyncCta + by_thread(32, kStore + arrive(0)) +
+           by_warp(0, by_thread(5, wait_barrier(0, 0)) + kSyncWarp + by_thread(5, "  ret;\n") +
+                          by_thread(0, kLoad)),
+       "clean"},
+
       {"parts of words: neighbours",
        by_thread(0, "  st.shared.u8 [smem+64], 1;\n") + by_thread(32, "  st.shared.u8 [smem+65], 1;\n"),
        "clean"},

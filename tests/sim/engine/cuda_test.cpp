@@ -318,3 +318,29 @@ TEST_CASE("groups of lanes that name different member masks") {
     CHECK(k.read<uint32_t>(out, 64) == sum);
   }
 }
+
+TEST_CASE("threads that leave early") {
+  const auto in = random_words(256, 9);
+  for (uint32_t n : {0u, 2u, 100u, 190u, 254u, 256u}) {
+    std::vector<uint32_t> expected(256);
+    for (uint32_t i = 0; i < 256; ++i) {
+      expected[i] = i;
+      if (i >= n) continue;
+      uint32_t odd = 0, big = 0;
+      for (uint32_t k = i / 64 * 64; k < std::min(n, i / 64 * 64 + 64); ++k) odd += in[k ^ 1] & 1;
+      for (uint32_t k = i / 32 * 32; k < std::min(n, i / 32 * 32 + 32); ++k)
+        big |= (in[k ^ 1] >> 31) << k % 32;
+      const uint32_t v = in[i ^ 1];
+      if (v % 3 == 0 && v % 2 == 0)
+        expected[i] = v;
+      else
+        expected[i] = (v + odd + (v % 3 == 0 ? uint32_t(__builtin_popcount(big)) : 0)) ^ big;
+    }
+    for_host_threads([&](Kernel& k) {
+      INFO(n << " elements");
+      const uint64_t from = k.upload(in), to = k.buffer<uint32_t>(256);
+      k.run("leave_early", {{4, 1, 1}, {64, 1, 1}}, from, to, n);
+      CHECK(k.read<uint32_t>(to, 256) == expected);
+    });
+  }
+}

@@ -271,3 +271,29 @@ extern "C" __global__ void groups_of_lanes(uint32_t* out, uint32_t late) {
   }
   out[t] = sum;
 }
+
+// Threads past the end of the data leave, with a value; the others meet at barriers, of the block and of the warp.
+extern "C" __global__ void leave_early(const uint32_t* in, uint32_t* out, uint32_t n) {
+  __shared__ uint32_t slot[64];
+  const uint32_t i = blockIdx.x * 64 + threadIdx.x;
+  if (i >= n) {
+    out[i] = i;
+    return;
+  }
+  slot[threadIdx.x] = in[i];
+  __syncthreads();
+  uint32_t v = slot[threadIdx.x ^ 1];
+  const uint32_t odd = uint32_t(__syncthreads_count(v & 1)), big = __ballot_sync(0xFFFFFFFFu, v >> 31);
+  if (v % 3 == 0) {
+    if (v % 2 == 0) {
+      out[i] = v;
+      return;  // from one side of a branch
+    }
+    v += __popc(big);
+  }
+  __syncthreads();
+  slot[threadIdx.x] = v + odd;
+  __syncwarp();
+  __syncthreads();
+  out[i] = slot[threadIdx.x] ^ big;
+}

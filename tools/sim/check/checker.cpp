@@ -22,7 +22,7 @@ void Checker::begin(const Cta& cta) {
     WarpState& s = warps_[i];
     s.now = 1;
     s.groups.resize(1);
-    s.groups[0].lanes = kAllLanes;
+    s.groups[0].lanes = cta.cluster->ctas[i / cta_warps_]->warps[i % cta_warps_].alive;
     s.groups[0].clock = Clock(lanes_);
     s.groups[0].clock.plain[kBegun + i / cta_warps_] = 1;
     s.groups[0].tensor_seen.assign(Clock::size(lanes_), 0);
@@ -215,14 +215,20 @@ void Checker::acquire(const Warp& w, Mask lanes, const Clock& from) {
   });
 }
 
+// All lanes of the warp have synchronised. Those that have exited were not there: what they knew stays theirs.
 void Checker::merge_groups(const Warp& w) {
   WarpState& s = warps_[warp_of(w)];
-  for (size_t i = 1; i < s.groups.size(); ++i) {
-    s.groups[0].lanes |= s.groups[i].lanes;
-    s.groups[0].clock.join_all(s.groups[i].clock);
-    join(s.groups[0].tensor_seen, s.groups[i].tensor_seen);
+  split(s, w.alive);
+  const auto alive = [&](const Group& g) { return (g.lanes & w.alive) != 0; };
+  Group& first = *std::find_if(s.groups.begin(), s.groups.end(), alive);
+  for (Group& g : s.groups) {
+    if (&g == &first || !alive(g)) continue;
+    first.lanes |= g.lanes;
+    first.clock.join_all(g.clock);
+    join(first.tensor_seen, g.tensor_seen);
+    g.lanes = 0;
   }
-  s.groups.resize(1);
+  std::erase_if(s.groups, [](const Group& g) { return g.lanes == 0; });
 }
 
 bool Checker::knows(const std::vector<Time>& clock, const Actor& who, const Access& a) const {

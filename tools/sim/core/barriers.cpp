@@ -5,10 +5,9 @@
 
 #include "builder.h"
 #include "control.h"
-#include "hex.h"
+#include "convergence.h"
 #include "machine.h"
 #include "visibility.h"
-#include "warp_wide.h"
 
 namespace fa4::sim {
 
@@ -16,6 +15,8 @@ using ptx::Type;
 using Field = Builder::Field;
 
 namespace {
+
+constexpr uint8_t kArrive = 1;  // Op::mode: it does not wait for other warps
 
 uint32_t live_threads(const Cta& cta) {  // in units of warps
   return 32 * uint32_t(std::count_if(cta.warps.begin(), cta.warps.end(),
@@ -39,7 +40,7 @@ void complete_cta_barrier(Cta& cta, uint32_t id, uint64_t time) {
   cta.barriers[id] = {};
   for (Warp& w : cta.warps) {
     for (Fragment& f : w.fragments) {
-      if (f.state == Fragment::State::cta_barrier && f.wait_object == id) {
+      if (f.state == Fragment::State::cta_barrier && f.wait_object == id && f.counted) {
         f.state = Fragment::State::ready;
         w.time = std::max(w.time, time);
         give_reduction(w, f.pc - 1, f.mask, complete);  // it stands behind its barrier
@@ -51,89 +52,116 @@ void complete_cta_barrier(Cta& cta, uint32_t id, uint64_t time) {
   cta.scheduler->slice_end = time;  // the others may be due first
 }
 
-// Barriers of the whole CTA no longer wait for a warp that has exited.
+// Lanes that wait at the barrier for the others of their warp.
+bool waits_for_warp(const Fragment& f, uint32_t id) {
+  return f.state == Fragment::State::cta_barrier && f.wait_object == id && !f.counted;
+}
+Mask lanes_at(const Warp& w, uint32_t id) {
+  Mask lanes = 0;
+  for (const Fragment& f : w.fragments) lanes |= waits_for_warp(f, id) ? f.mask : 0;
+  return lanes;
+}
+
+void lanes_arrive(Warp& w, const Op* op, Mask lanes, uint32_t id) {
+  CtaBarrier& barrier = w.cta->barriers[id];
+  if (op->size) {
+    const Mask p = op->pa_not ? ~w.predicates[op->pa] : w.predicates[op->pa];
+    barrier.held += uint32_t(std::popcount(p & lanes));
+    barrier.lanes += uint32_t(std::popcount(lanes));
+  }
+  publish(w, lanes);
+  if (w.cta->observer) w.cta->observer->cta_barrier_arrived(w, op, lanes, id);
+}
+
+// All lanes of the warp that have not exited are at the barrier, those of `lanes` with `op`, others wait
+// there: the warp arrives, which counts as 32 threads. `given`: the count of the instruction; 0: all threads
+// of the CTA. True if the barrier is complete.
+bool warp_arrives(Warp& w, const Op* op, Mask lanes, uint32_t id, uint32_t given) {
+  Cta& cta = *w.cta;
+  CtaBarrier& barrier = cta.barriers[id];
+  const uint32_t threads = given ? given : live_threads(cta);
+  if (barrier.expected != 0 && barrier.expected != threads) {
+    fault(w, op, Fault::Kind::illegal_instruction,
+          "barrier " + std::to_string(id) + " is used with " + std::to_string(threads) + " threads while " +
+              std::to_string(barrier.expected) + " are expected");
+  }
+  barrier.expected = threads;
+  barrier.whole_cta = given == 0;
+  barrier.arrived += kLanes;
+  barrier.warps |= 1u << w.index;
+  cta.barrier_users[id] |= 1u << w.index;
+  ++cta.scheduler->progress;
+  if (lanes) lanes_arrive(w, op, lanes, id);
+  for (Fragment& f : w.fragments) {
+    if (!waits_for_warp(f, id)) continue;
+    const Op* own = f.pc - 1;  // it stands behind its barrier
+    lanes_arrive(w, own, f.mask, id);
+    f.counted = true;
+    if (own->mode == kArrive) f.state = Fragment::State::ready;
+  }
+  return barrier.arrived >= barrier.expected;
+}
+
+// Lanes of the warp have exited: barriers of the whole CTA no longer wait for a warp that is gone, and a warp
+// whose other lanes are all at a barrier arrives there.
 void leave_cta_barriers(Warp& w) {
   Cta& cta = *w.cta;
   for (uint32_t id = 0; id < std::size(cta.barriers); ++id) {
     CtaBarrier& barrier = cta.barriers[id];
-    if (!barrier.whole_cta) continue;
-    barrier.expected = live_threads(cta);
-    if (barrier.arrived >= barrier.expected) complete_cta_barrier(cta, id, w.time);
+    if (w.alive == 0) {
+      if (!barrier.whole_cta) continue;
+      barrier.expected = live_threads(cta);
+      if (barrier.arrived >= barrier.expected) complete_cta_barrier(cta, id, w.time);
+      continue;
+    }
+    if (lanes_at(w, id) != w.alive) continue;
+    const Fragment first = *std::find_if(w.fragments.begin(), w.fragments.end(),
+                                         [&](const Fragment& f) { return waits_for_warp(f, id); });
+    if (warp_arrives(w, first.pc - 1, 0, id, first.wait_value)) complete_cta_barrier(cta, id, w.time);
   }
 }
 
 }  // namespace
 
 void leave_barriers(Warp& w, Mask lanes) {
-  if (w.alive == 0) leave_cta_barriers(w);
+  leave_cta_barriers(w);
   leave_cluster_barrier(w, lanes);
 }
 
 namespace {
 
-// bar.sync, bar.arrive (mode 1). The barrier counts threads in units of warps; lanes of a warp that come one
-// by one, as the form without .aligned allows, count when all are there.
+// bar.sync, bar.arrive (Op::mode), bar.red; Op::count: .aligned. A barrier counts threads in units of warps:
+// a warp arrives when all its lanes that have not exited are there, which without .aligned may come one by
+// one and from several places.
 const Op* cta_barrier(Warp& w, const Op* op, Mask mask) {
-  // Lanes that a choice of ours keeps apart come one by one: __syncthreads() is this instruction, and it
-  // gathers them.
-  if (op->count && !lanes_are_independent(*w.cta)) require_whole_warp(w, op, mask);
+  if (op->count && !gathered(w, op, mask)) return nullptr;
   const int first = first_lane(mask);
-  const uint32_t id = w.rows[op->a].lane[first];
-  uint32_t threads = w.rows[op->b].lane[first];
+  const uint32_t id = w.rows[op->a].lane[first], threads = w.rows[op->b].lane[first];
   if (id >= 16)
     fault(w, op, Fault::Kind::illegal_instruction, "barrier " + std::to_string(id) + "; there are 16");
-  Cta& cta = *w.cta;
-  const bool whole_cta = threads == 0;
-  if (whole_cta) threads = live_threads(cta);
   if (threads % 32 != 0 || threads > 1024) {
     fault(w, op, Fault::Kind::illegal_instruction,
           "barrier with " + std::to_string(threads) + " threads; a multiple of 32 up to 1024 is needed");
   }
-  CtaBarrier& barrier = cta.barriers[id];
-  if (barrier.expected != 0 && barrier.expected != threads) {
-    fault(w, op, Fault::Kind::illegal_instruction,
-          "barrier " + std::to_string(id) + " is used with " + std::to_string(threads) + " threads while " +
-              std::to_string(barrier.expected) + " are expected");
-  }
-  const bool arrive_only = op->mode == 1;
-  Mask here = mask;
-  for (const Fragment& other : w.fragments) {
-    if (&other != &w.fragment() && other.state == Fragment::State::cta_barrier && other.wait_object == id)
-      here |= other.mask;
-  }
-  const bool warp_complete = here == w.alive;
-  if (!warp_complete && (arrive_only || mask != w.fragment().mask)) {
-    fault(w, op, Fault::Kind::illegal_instruction,
-          "only lanes " + hex(here) + " of " + hex(w.alive) +
-              " come to the barrier; an arrival of part of a warp is not supported");
-  }
-  if (op->size) {
-    const Mask p = op->pa_not ? ~w.predicates[op->pa] : w.predicates[op->pa];
-    barrier.held += uint32_t(std::popcount(p & mask));
-    barrier.lanes += uint32_t(std::popcount(mask));
-  }
-  if (warp_complete) {
-    barrier.expected = threads;
-    barrier.whole_cta = whole_cta;
-    barrier.arrived += 32;
-    barrier.warps |= 1u << w.index;
-    cta.barrier_users[id] |= 1u << w.index;
-    ++cta.scheduler->progress;
-  }
-  publish(w, mask);
-  if (cta.observer) cta.observer->cta_barrier_arrived(w, op, mask, id);
-  const bool complete = warp_complete && barrier.arrived >= barrier.expected;
-  if (!complete) {
-    if (arrive_only) return op + 1;
-    Fragment& f = w.fragment();
-    f.state = Fragment::State::cta_barrier;
+  const auto wait = [&](bool counted) {
+    Fragment& f = park(w, op, mask, Fragment::State::cta_barrier, op + 1);
     f.wait_object = id;
-    f.wait_begin = w.time;
-    f.pc = op + 1;
+    f.wait_value = threads;
+    f.counted = counted;
+  };
+  if ((mask | lanes_at(w, id)) != w.alive) {
+    wait(false);
     return nullptr;
   }
-  if (cta.observer && !arrive_only) cta.observer->cta_barrier_passed(w, mask, id);
-  give_reduction(w, op, mask, barrier);
+  Cta& cta = *w.cta;
+  const bool complete = warp_arrives(w, op, mask, id, threads), waits = op->mode != kArrive;
+  if (!complete) {
+    if (!waits) return op + 1;
+    wait(true);
+    return nullptr;
+  }
+  if (cta.observer && waits) cta.observer->cta_barrier_passed(w, mask, id);
+  give_reduction(w, op, mask, cta.barriers[id]);
   complete_cta_barrier(cta, id, w.time);
   return op + 1;
 }
@@ -185,7 +213,7 @@ void build_bar(Builder& b, Modifiers& m) {
   const Virtual threads = b.operand_count() > 1 ? b.source(b.operand(1), Type::u32) : b.constant(0, 1);
   if (arrive && b.operand_count() < 2) b.refuse("bar.arrive needs the number of threads");
   Op& op = b.emit(cta_barrier);
-  op.mode = arrive;
+  op.mode = arrive ? kArrive : 0;
   op.count = aligned;
   op.cycles = 20;
   b.use(Field::a, id);

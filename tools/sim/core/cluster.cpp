@@ -5,6 +5,7 @@
 
 #include "builder.h"
 #include "control.h"
+#include "convergence.h"
 #include "hex.h"
 #include "shared_memory.h"
 #include "visibility.h"
@@ -50,7 +51,7 @@ void complete_if_due(Cluster& cluster, uint64_t time) {
 // Op::count: .aligned.
 const Op* arrive(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
-  if (op->count && !lanes_are_independent(cta)) require_whole_warp(w, op, mask);
+  if (op->count && !gathered(w, op, mask)) return nullptr;
   if (const Mask again = mask & w.cluster_unwaited) {
     fault(w, op, Fault::Kind::illegal_instruction,
           "lanes " + hex(again) +
@@ -68,7 +69,7 @@ const Op* arrive(Warp& w, const Op* op, Mask mask) {
 
 const Op* wait(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
-  if (op->count && !lanes_are_independent(cta)) require_whole_warp(w, op, mask);
+  if (op->count && !gathered(w, op, mask)) return nullptr;
   if (const Mask none = mask & ~w.cluster_unwaited) {
     fault(w, op, Fault::Kind::illegal_instruction,
           "lanes " + hex(none) + " wait at the cluster's barrier without having arrived");

@@ -5,71 +5,14 @@
 
 #include "builder.h"
 #include "control.h"
+#include "convergence.h"
 #include "hex.h"
 #include "machine.h"
-#include "warp_wide.h"
 
 namespace fa4::sim {
 
 using ptx::Type;
 using Field = Builder::Field;
-
-namespace {
-
-// Lets a lane leave the joins that expect it, and opens those that were waiting for it alone.
-void leave_joins(Warp& w, int16_t join, Mask lanes);
-
-void open_join(Warp& w, int16_t index) {
-  Join& join = w.joins[index];
-  Fragment merged;
-  merged.pc = join.at;
-  merged.mask = join.arrived;
-  merged.join = join.parent;
-  join.live = false;
-  std::erase_if(w.fragments, [&](const Fragment& f) { return f.state == Fragment::State::joining && f.join == index; });
-  if (merged.mask) w.fragments.push_back(merged);
-}
-
-void leave_joins(Warp& w, int16_t join, Mask lanes) {
-  while (join >= 0) {
-    Join& j = w.joins[join];
-    const int16_t parent = j.parent;
-    j.expected &= ~lanes;
-    if (j.live && j.arrived == j.expected) {
-      if (j.expected) open_join(w, join);
-      else j.live = false;
-    }
-    join = parent;
-  }
-}
-
-}  // namespace
-
-void arrive_at_join(Warp& w) {
-  Fragment& f = w.fragment();
-  Join& join = w.joins[f.join];
-  join.arrived |= f.mask;
-  f.state = Fragment::State::joining;
-  f.wait_begin = w.time;
-  if (join.arrived == join.expected) open_join(w, f.join);
-}
-
-bool release_joins(Warp& w) {
-  bool any = false;
-  for (Fragment& f : w.fragments) {
-    if (f.state != Fragment::State::joining) continue;
-    Join& join = w.joins[f.join];
-    join.arrived &= ~f.mask;
-    join.expected &= ~f.mask;
-    f.state = Fragment::State::ready;
-    f.pc = join.at;
-    f.join = join.parent;
-    any = true;
-  }
-  return any;
-}
-
-bool lanes_are_independent(const Cta& cta) { return cta.random && cta.launch->independent_lanes; }
 
 const Op* branch(Warp& w, const Op* op, Mask taken) {
   Fragment& f = w.fragment();
@@ -113,7 +56,6 @@ const Op* branch_uniform(Warp& w, const Op* op, Mask taken) {
 
 const Op* exit_lanes(Warp& w, const Op* op, Mask lanes) {
   w.alive &= ~lanes;
-  leave_barriers(w, lanes);
   const int16_t join = w.fragment().join;
   if (w.fragment().mask == lanes) {
     w.fragments.erase(w.fragments.begin() + w.current);
@@ -122,6 +64,8 @@ const Op* exit_lanes(Warp& w, const Op* op, Mask lanes) {
     w.fragment().pc = op + 1;
   }
   leave_joins(w, join, lanes);
+  regroup(w);
+  leave_barriers(w, lanes);
   ++w.cta->scheduler->progress;
   return nullptr;
 }
@@ -148,7 +92,7 @@ const Op* clock64(Warp& w, const Op* op, Mask mask) {
 
 // setmaxnreg: the registers of an SM are a pool; .inc waits until it has enough (mode 1).
 const Op* setmaxnreg(Warp& w, const Op* op, Mask mask) {
-  require_whole_warp(w, op, mask);
+  if (!whole_warp(w, op, mask)) return nullptr;
   Cta& cta = *w.cta;
   const uint32_t wanted = uint32_t(op->imm);
   std::vector<uint32_t>& history = cta.setmaxnreg_history[w.index / 4];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What branches, exits and barriers have in common: where lanes meet, and who waits for whom.
+// What the families of control flow and barriers take from each other.
 #pragma once
 
 #include "machine.h"
@@ -9,15 +9,7 @@ namespace fa4::sim {
 class Builder;
 class Modifiers;
 
-// The fragment reached the place where its lanes meet the others: it waits there.
-void arrive_at_join(Warp& warp);
-// Lets the lanes that wait at a reconvergence point go on without the others: a lane may spin on something
-// that a waiting lane will do.
-bool release_joins(Warp& warp);
-
-// Lanes that diverged come together again behind the branch in practice, but the ISA does not promise it.
-bool lanes_are_independent(const Cta& cta);
-// Lanes of the warp have exited: barriers no longer wait for them.
+// Lanes of the warp have exited: barriers no longer wait for them (PTX ISA 9.7.12.7).
 void leave_barriers(Warp& warp, Mask lanes);
 
 void leave_cluster_barrier(Warp& warp, Mask lanes);

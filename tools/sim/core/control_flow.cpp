@@ -106,7 +106,10 @@ void Builder::find_joins() {
     Op& last = code_.ops[block.end - 1];
     if (last.run != branch) continue;
     const uint32_t meet = ipdom[block_of_op_[block.end - 1]];
-    last.join = meet == ~0u || meet == root ? uint32_t(code_.ops.size()) : blocks_[meet].begin;
+    // Nobody waits for others in order to exit with them: those may be waiting for the exit, at a barrier.
+    const auto only_exits = [&](const Op& op) { return op.run == exit_lanes && op.guard == 0; };
+    const bool apart = meet == ~0u || meet == root || only_exits(code_.ops[blocks_[meet].begin]);
+    last.join = apart ? uint32_t(code_.ops.size()) : blocks_[meet].begin;
   }
 }
 

@@ -41,7 +41,8 @@ struct Fragment {
     cta_barrier, // bar.sync: until enough threads came
     cluster_barrier,  // barrier.cluster.wait: until all threads of the cluster have arrived
     bulk_group,  // cp.async.bulk.wait_group
-    warp_sync,   // *.sync: until all lanes of the member mask came
+    warp_sync,   // *.sync: until all lanes of the member mask came or exited
+    whole_warp,  // .aligned: until the other lanes of the warp came or exited
     registers,   // setmaxnreg.inc: until the pool has enough
     wgmma_group, // wgmma.wait_group
     copy_group,  // cp.async.wait_group, wait_all
@@ -54,7 +55,9 @@ struct Fragment {
   bool time_limit = false;    // the next failed try_wait returns false (its time limit passed)
   uint32_t wait_object = 0;   // mbarrier address, barrier id, registers wanted
   uint32_t wait_value = 0;    // parity; groups that may stay pending
-  Mask members = 0;           // warp_sync; copy_group: the lanes that wait
+  Mask members = 0;           // warp_sync: the member mask; copy_group: the lanes that wait
+  bool at_warp_barrier = false;  // warp_sync: the instruction is bar.warp.sync
+  bool counted = false;       // cta_barrier: its warp has arrived; until then it waits for the warp's other lanes
   uint64_t wait_begin = 0;
 };
 
@@ -112,7 +115,7 @@ struct Warp {
   Cta* cta = nullptr;
   const Code* code = nullptr;
   uint32_t index = 0;          // in the CTA
-  Mask alive = 0;              // lanes that have not exited
+  Mask launched = 0, alive = 0;  // lanes that it began with; those of them that have not exited
   uint64_t time = 0;           // cycles
   int32_t current = 0;         // fragment that runs
   std::vector<Fragment> fragments;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "builder.h"
+#include "convergence.h"
 #include "delivery.h"
 #include "shared_memory.h"
 #include "warp_wide.h"
@@ -25,7 +26,7 @@ namespace {
 bool valid_columns(uint32_t n) { return n >= 32 && n <= 512 && std::has_single_bit(n); }
 
 const Op* alloc(Warp& w, const Op* op, Mask mask) {
-  require_whole_warp(w, op, mask);
+  if (!whole_warp(w, op, mask)) return nullptr;
   Cta& cta = *w.cta;
   const uint32_t columns = uniform(w, op, op->b, mask, "the number of columns");
   const uint32_t address = own_shared(cta, uniform(w, op, op->a, mask, "the destination"));
@@ -50,7 +51,7 @@ const Op* alloc(Warp& w, const Op* op, Mask mask) {
 }
 
 const Op* dealloc(Warp& w, const Op* op, Mask mask) {
-  require_whole_warp(w, op, mask);
+  if (!whole_warp(w, op, mask)) return nullptr;
   Cta& cta = *w.cta;
   const uint32_t address = uniform(w, op, op->a, mask, "the address"), columns = uniform(w, op, op->b, mask, "the number of columns");
   const auto it = std::find_if(cta.tmem_allocations.begin(), cta.tmem_allocations.end(), [&](const TmemAllocation& a) { return a.column == address && a.columns == columns; });
@@ -67,7 +68,7 @@ const Op* dealloc(Warp& w, const Op* op, Mask mask) {
 }
 
 const Op* relinquish(Warp& w, const Op* op, Mask mask) {
-  require_whole_warp(w, op, mask);
+  if (!whole_warp(w, op, mask)) return nullptr;
   w.cta->tmem_relinquished = true;
   return op + 1;
 }
@@ -99,7 +100,6 @@ struct Window {
 };
 // The cells that a warp-wide load or store touches: columns from the address, lanes of the warp's own partition.
 Window window(Warp& w, const Op* op, Mask mask) {
-  require_whole_warp(w, op, mask);
   const uint32_t address = uniform(w, op, op->a, mask, "the TMEM address") + uint32_t(op->imm);
   Window v;
   v.column = address & 0xFFFF;
@@ -148,6 +148,7 @@ constexpr Mask kLanesOfM64 = 0xFFFF;
 }  // namespace
 
 const Op* tmem_load(Warp& w, const Op* op, Mask mask) {
+  if (!whole_warp(w, op, mask)) return nullptr;
   const Window v = window(w, op, mask);
   const auto shape = TmemShape(op->mode);
   TensorMemory& tmem = w.cta->tmem;
@@ -181,6 +182,7 @@ const Op* tmem_load(Warp& w, const Op* op, Mask mask) {
 namespace {
 
 const Op* store(Warp& w, const Op* op, Mask mask) {
+  if (!whole_warp(w, op, mask)) return nullptr;
   const Window v = window(w, op, mask);
   const auto shape = TmemShape(op->mode);
   TensorMemory& tmem = w.cta->tmem;
@@ -212,7 +214,7 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
 }  // namespace
 
 const Op* tmem_wait_load(Warp& w, const Op* op, Mask mask) {
-  require_whole_warp(w, op, mask);
+  if (!whole_warp(w, op, mask)) return nullptr;
   wait_tmem_loads(w);
   if (w.cta->observer) w.cta->observer->tmem_waited(w, false);
   return op + 1;
@@ -221,7 +223,7 @@ const Op* tmem_wait_load(Warp& w, const Op* op, Mask mask) {
 namespace {
 
 const Op* wait_store(Warp& w, const Op* op, Mask mask) {
-  require_whole_warp(w, op, mask);
+  if (!whole_warp(w, op, mask)) return nullptr;
   for (uint32_t range : w.tmem_pending_stores) {
     const uint32_t column = range >> 16, columns = range & 0xFFFF;
     for (uint32_t c = column; c < column + columns; ++c) w.cta->tmem.store_in_flight[c][w.index % 4] = 0;

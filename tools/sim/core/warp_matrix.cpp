@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "builder.h"
+#include "convergence.h"
 #include "mma.h"
 #include "warp_wide.h"
 
@@ -135,7 +136,7 @@ std::byte* matrix_row(Warp& w, const Op* op, int lane, bool write) {
 
 // aux: registers; Op::mode bit 1: .trans.
 const Op* ldmatrix(Warp& w, const Op* op, Mask mask) {
-  require_whole_warp(w, op, mask);
+  if (!whole_warp(w, op, mask)) return nullptr;
   Matrix loaded[4];
   for (uint32_t i = 0; i < op->aux_count; ++i) {
     for (int j = 0; j < 8; ++j)
@@ -148,7 +149,7 @@ const Op* ldmatrix(Warp& w, const Op* op, Mask mask) {
 }
 
 const Op* stmatrix(Warp& w, const Op* op, Mask mask) {
-  require_whole_warp(w, op, mask);
+  if (!whole_warp(w, op, mask)) return nullptr;
   for (uint32_t i = 0; i < op->aux_count; ++i) {
     const Matrix held = Matrix::from(w.rows[w.code->aux[op->aux + i]]);
     const Matrix stored = op->mode & 2 ? held.transposed() : held;
@@ -158,7 +159,7 @@ const Op* stmatrix(Warp& w, const Op* op, Mask mask) {
 }
 
 const Op* movmatrix(Warp& w, const Op* op, Mask mask) {
-  require_whole_warp(w, op, mask);
+  if (!whole_warp(w, op, mask)) return nullptr;
   Matrix::from(w.rows[op->a]).transposed().to(w.rows[op->d]);
   return op + 1;
 }

@@ -5,6 +5,7 @@
 
 #include "builder.h"
 #include "control.h"
+#include "convergence.h"
 #include "hex.h"
 #include "machine.h"
 #include "visibility.h"
@@ -14,14 +15,6 @@ namespace fa4::sim {
 
 using ptx::Type;
 using Field = Builder::Field;
-
-void require_whole_warp(Warp& w, const Op* op, Mask mask) {
-  if (mask != w.alive) {
-    fault(w, op, Fault::Kind::illegal_instruction,
-          "an .aligned instruction must be executed by all lanes of the warp together; only lanes " +
-              hex(mask) + " of " + hex(w.alive) + " are here");
-  }
-}
 
 uint32_t uniform(Warp& w, const Op* op, uint16_t row, Mask mask, const char* what) {
   const uint32_t first = w.rows[row].lane[first_lane(mask)];
@@ -42,9 +35,9 @@ void warp_barrier(Warp& w, const Op* op, Mask members) {
   if (w.cta->observer) w.cta->observer->warp_barrier(w, op, members);
 }
 
-// Gathers the lanes of the member mask; the last fragment to come executes for all. Lanes meet at one
-// instruction; bar.warp.sync alone may stand in several places. Lanes that come together may name different
-// masks: groups of their own.
+// Gathers the lanes of the member mask that have not exited; the last fragment to come executes for all.
+// Lanes meet at one instruction; bar.warp.sync alone may stand in several places. Lanes that come together
+// may name different masks: groups of their own.
 template <WarpWide body>
 const Op* gather(Warp& w, const Op* op, Mask mask) {
   const Row& named = w.rows[op->c];
@@ -63,13 +56,9 @@ const Op* gather(Warp& w, const Op* op, Mask mask) {
       fault(w, op, Fault::Kind::illegal_instruction,
             "lanes " + hex(group) + " execute it but their member mask is " + hex(members));
     }
-    const auto meets = [&](const Fragment& other) {
-      if (other.state != Fragment::State::warp_sync || other.members != members) return false;
-      return other.pc == op || (body == warp_barrier && other.pc->run == op->run);
-    };
     Mask here = group;
     for (const Fragment& other : w.fragments) {
-      if (meets(other)) here |= other.mask;
+      if (waits_with(other, op, name, body == warp_barrier)) here |= other.mask;
     }
     if (here != members) {
       waiting[waiting_groups++] = group;
@@ -78,7 +67,7 @@ const Op* gather(Warp& w, const Op* op, Mask mask) {
     body(w, op, members);
     through |= group;
     for (Fragment& other : w.fragments) {
-      if (!meets(other)) continue;
+      if (!waits_with(other, op, name, body == warp_barrier)) continue;
       other.state = Fragment::State::ready;
       ++other.pc;
       others = true;
@@ -86,17 +75,19 @@ const Op* gather(Warp& w, const Op* op, Mask mask) {
   }
   if (through == mask && !others) return op + 1;
   Fragment f = w.fragment();
-  if (through) {
-    w.fragment().mask = through;
+  const Mask on = through | (f.mask & ~mask);  // with those whose guard is false
+  if (on) {
+    w.fragment().mask = on;
     w.fragment().pc = op + 1;  // the engine lets those at one place go on together
   }
   for (uint32_t i = 0; i < waiting_groups; ++i) {
     f.pc = op;
     f.mask = waiting[i];
     f.state = Fragment::State::warp_sync;
-    f.members = named.lane[first_lane(f.mask)] & w.alive;
+    f.members = named.lane[first_lane(f.mask)];
+    f.at_warp_barrier = body == warp_barrier;
     f.wait_begin = w.time;
-    if (i == 0 && !through)
+    if (i == 0 && !on)
       w.fragment() = f;
     else
       w.fragments.push_back(f);
@@ -169,7 +160,8 @@ void shuffle(Warp& w, const Op* op, Mask members) {
     if (!(members >> source & 1)) {
       fault(w, op, Fault::Kind::illegal_instruction,
             "lane " + std::to_string(lane) + " reads lane " + std::to_string(source) +
-                ", which is not in the member mask " + hex(members));
+                (w.alive >> source & 1 ? ", which is not in the member mask " + hex(members)
+                                       : ", which has exited"));
     }
     d.lane[lane] = a.lane[source];
   }

@@ -9,8 +9,6 @@
 
 namespace fa4::sim {
 
-// Faults unless all lanes that have not exited are here, as .sync.aligned asks.
-void require_whole_warp(Warp& warp, const Op* op, Mask mask);
 // A register's value, the same in all lanes of the mask, or a fault that names `what`.
 uint32_t uniform(Warp& warp, const Op* op, uint16_t row, Mask mask, const char* what);
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "builder.h"
+#include "convergence.h"
 #include "delivery.h"
 #include "mma.h"
 #include "shared_memory.h"
@@ -52,13 +53,15 @@ uint32_t d_registers(const Op* op) {
   return columns_of(op) / (half_accumulators(op) ? 4 : 2);
 }
 
-void require_warpgroup(Warp& w, const Op* op, Mask mask) {
-  require_whole_warp(w, op, mask);
+// As whole_warp, for an instruction of the whole warpgroup.
+bool in_warpgroup(Warp& w, const Op* op, Mask mask) {
+  if (!whole_warp(w, op, mask)) return false;
   if (mask != kAllLanes || w.index / 4 * 4 + 4 > w.cta->warps.size()) {
     fault(
         w, op, Fault::Kind::illegal_instruction,
         "wgmma needs a warpgroup: four whole warps, the first of which has a number that is a multiple of 4");
   }
+  return true;
 }
 
 // "" or what is wrong with the 64 bits.
@@ -144,7 +147,7 @@ uint32_t take_slot(Cta& cta) {
 // Rows: b A descriptor, c B descriptor (2 rows each); aux: D, then A if it is in registers. pa: scale-d.
 // count: N / 8.
 const Op* wgmma_mma_async(Warp& w, const Op* op, Mask mask) {
-  require_warpgroup(w, op, mask);
+  if (!in_warpgroup(w, op, mask)) return nullptr;
   Cta& cta = *w.cta;
   const bool a_in_registers = op->size & kARegisters;
   const auto wide = [&](uint16_t row, const char* what) {
@@ -367,13 +370,13 @@ void cover(Warp& w, uint32_t may_stay_pending) {
 }  // namespace
 
 const Op* wgmma_commit_group(Warp& w, const Op* op, Mask mask) {
-  require_warpgroup(w, op, mask);
+  if (!in_warpgroup(w, op, mask)) return nullptr;
   ++w.wgmma.open;
   return op + 1;
 }
 
 const Op* wgmma_fence(Warp& w, const Op* op, Mask mask) {
-  require_warpgroup(w, op, mask);
+  if (!in_warpgroup(w, op, mask)) return nullptr;
   ++w.wgmma.fences;
   return op + 1;
 }
@@ -387,7 +390,7 @@ bool wgmma_groups_passed(const Warp& w, const Fragment& f) {
 }
 
 const Op* wgmma_wait_group(Warp& w, const Op* op, Mask mask) {
-  require_warpgroup(w, op, mask);
+  if (!in_warpgroup(w, op, mask)) return nullptr;
   Fragment& f = w.fragment();
   f.wait_value = uint32_t(op->imm);
   if (wgmma_groups_passed(w, f)) {

@@ -7,7 +7,7 @@
 
 #include "../core/bulk.h"
 #include "../core/builder.h"
-#include "../core/control.h"
+#include "../core/convergence.h"
 #include "../core/remote.h"
 #include "../core/tcgen05.h"
 #include "../core/thread_copy.h"
@@ -197,7 +197,7 @@ void Group::start(size_t slot, uint32_t rank, Cluster& cluster) {
     w.code = &code;
     w.index = i;
     const uint32_t lanes = std::min(cta.threads - i * kLanes, uint32_t(kLanes));
-    w.alive = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
+    w.launched = w.alive = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
     w.registers = code.launch_registers;
     if (code.tracks_registers) {
       w.in_flight.assign(code.rows, 0);
@@ -447,6 +447,7 @@ void Group::run(const std::function<int64_t()>& next_cluster, const std::functio
       const bool waiting_lanes = best->fragments.size() > 1;
       try {
         run_warp(*best);
+        if (best->fragments.size() > 1) settle(*best);
       } catch (const Fault&) {
         // What lanes do that were let go out of a deadlock is no more than its consequence.
         if (progress_at_let_go_ == progress && let_go_stage_ == 2) throw Fault(Fault::Kind::deadlock, deadlock_report_);

@@ -96,6 +96,7 @@ std::string waits_for(const Cta& cta, const Warp& w, const Fragment& f) {
     }
     case State::cta_barrier: {
       const CtaBarrier& b = cta.barriers[f.wait_object];
+      if (!f.counted) return "waits at barrier " + std::to_string(f.wait_object) + " for the other lanes of its warp, which have neither come nor exited";
       return "waits at barrier " + std::to_string(f.wait_object) + ": " + std::to_string(b.arrived) + " of " + std::to_string(b.expected) + " threads came";
     }
     case State::cluster_barrier: {
@@ -105,9 +106,10 @@ std::string waits_for(const Cta& cta, const Warp& w, const Fragment& f) {
     case State::bulk_group: return std::string("waits for bulk groups") + (f.wait_object ? " to be read" : "") + ", all but the newest " + std::to_string(f.wait_value);
     case State::warp_sync: {
       char text[64];
-      std::snprintf(text, sizeof text, "waits for lanes 0x%08x of its warp", f.members);
+      std::snprintf(text, sizeof text, "waits for lanes 0x%08x of its warp", f.members & w.alive);
       return text;
     }
+    case State::whole_warp: return "waits for the other lanes of its warp, which have neither come nor exited";
     case State::copy_group: return "waits for cp.async" + (f.wait_value == ~0u ? std::string() : " groups, all but the newest " + std::to_string(f.wait_value));
     case State::wgmma_group: return "waits for wgmma groups, all but the newest " + std::to_string(f.wait_value);
     case State::registers: return "waits for " + std::to_string(f.wait_object) + " registers; the pool has " + std::to_string(cta.register_pool);
