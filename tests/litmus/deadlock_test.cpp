@@ -83,6 +83,43 @@ TEST_CASE("causes that are no cycle") {
                  Kind::deadlock, {"32 bytes missing, which no copy in flight will bring"}, 64) == "");
 }
 
+TEST_CASE("the cause is the barrier whose bytes nothing will bring, not one that waits for it") {
+  // Warp 0 loads and waits for `empty` (8), warp 1 waits for `full` (0) and arrives at `ready` (16) and
+  // `empty`, warp 2 waits for `ready`.
+  const auto turn = [](uint32_t parity, const std::string& announce) {
+    return by_thread(0, announce + bulk_copy(1024, "%d1", 64, 0) + wait_barrier(8, parity)) +
+           by_thread(32, wait_barrier(0, parity) + arrive(16) + arrive(8)) +
+           by_thread(64, wait_barrier(16, parity));
+  };
+  const std::string begin = init_barrier(0, 1) + init_barrier(8, 1) + init_barrier(16, 1) + cta_sync(),
+                    once = expect_bytes(0, 64),
+                    twice = line("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [smem], 64") + once;
+  CHECK(fault_in(begin + turn(0, once) + turn(1, once), Kind::deadlock, {}, 96) ==
+        "the kernel ran to its end");
+  const std::string missing =
+      "cause: warp 1 waits on mbarrier 0x400, with 64 bytes missing, which no copy in flight will bring\n";
+  CHECK(fault_in(begin + turn(0, twice), Kind::deadlock, {missing}, 96) == "");
+  // The second time it is known who signals what, and warps 0 and 1 wait for each other.
+  CHECK(fault_in(begin + turn(0, once) + turn(1, twice), Kind::deadlock, {missing}, 96) == "");
+  CHECK(fault_in(begin + turn(0, expect_bytes(0, 32)), Kind::deadlock,
+                 {"cause: warp 1 waits on mbarrier 0x400, with 32 bytes more than were announced\n"},
+                 96) == "");
+}
+
+TEST_CASE("the cause is a barrier whose arrivals nobody is known to owe") {
+  const std::string begin = init_barrier(0, 3) + init_barrier(8, 1) + cta_sync();
+  CHECK(
+      fault_in(begin + by_thread(0, wait_barrier(8, 0)) +
+                   by_thread(32, arrive(0) + arrive(0) + wait_barrier(0, 0) + arrive(8)),
+               Kind::deadlock,
+               {"cause: warp 1 waits on mbarrier 0x400, with 1 of 3 arrivals pending, though all warps that "
+                "ever signalled it have done so in this phase\n"},
+               64) == "");
+  CHECK(fault_in(by_warp(0, line("bar.sync 1, 96")) + by_warp(1, line("bar.sync 1, 96")), Kind::deadlock,
+                 {"cause: warp 0 waits on barrier 1, where 64 of 96 threads came and no others ever did\n"},
+                 64) == "");
+}
+
 TEST_CASE("a kernel that runs for ever stops with the same report") {
   const std::string stuck =
       ready() + round(0, 0, 8, 0, true) + round(32, 8, 0, 0, true) + cta_sync() + round(0, 0, 8, 1, false) +

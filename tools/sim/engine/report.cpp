@@ -75,6 +75,10 @@ std::string lateness(const MBarrier& b, const Warp& w, uint32_t parity) {
          " more have since: the wait came too late, its phase is no longer the one before";
 }
 
+bool nothing_in_flight(const Cluster& cluster) {
+  return std::none_of(cluster.ctas, cluster.ctas + cluster.size, [](const Cta* cta) { return cta->in_flight != 0; });
+}
+
 std::string waits_for(const Cta& cta, const Warp& w, const Fragment& f) {
   using State = Fragment::State;
   switch (f.state) {
@@ -87,7 +91,7 @@ std::string waits_for(const Cta& cta, const Warp& w, const Fragment& f) {
         text += "; the barrier is in phase " + std::to_string(b->phase) + " with " + std::to_string(b->pending) + " of " +
                 std::to_string(b->expected) + " arrivals pending";
         if (b->tx > 0) text += " and " + std::to_string(b->tx) + " bytes missing";
-        if (b->tx > 0 && cta.in_flight == 0) text += ", which no copy in flight will bring";
+        if (b->tx > 0 && nothing_in_flight(*cta.cluster)) text += ", which no copy in flight will bring";
         if (b->tx < 0) text += " and " + std::to_string(-b->tx) + " bytes more than expected";
         text += lateness(*b, w, f.wait_value);
         if (!b->signalled()) text += "; nothing has signalled it so far";
@@ -139,16 +143,27 @@ Warps signallers(const Cta& cta, const MBarrier& b) {
   return all;
 }
 
-// The warps that have to act before this fragment can go on, as far as it is known.
-Warps awaited(const Cta& cta, const Warp& w, const Fragment& f) {
+// All arrivals of the barrier's phase have come and its bytes do not add up, with nothing in flight that could change that: "with
+// 32 bytes missing, which no copy in flight will bring". Empty if it is not so.
+std::string unbalanced(const Cta& cta, const MBarrier& b) {
+  if (b.pending != 0 || b.tx == 0 || !nothing_in_flight(*cta.cluster)) return {};
+  if (b.tx < 0) return "with " + std::to_string(-b.tx) + " bytes more than were announced";
+  return "with " + std::to_string(b.tx) + " bytes missing, which no copy in flight will bring";
+}
+
+// The warps that have to act before this fragment can go on, as far as it is known. Where all who ever signalled an mbarrier
+// have done so in its present phase, `guess` takes any of them, but for this warp, for the one that is missing.
+Warps awaited(const Cta& cta, const Warp& w, const Fragment& f, bool guess) {
   using State = Fragment::State;
   Warps warps{};
   if (f.state == State::mbarrier) {
     const MBarrier* b = find_mbarrier(const_cast<Cta&>(cta), f.wait_object);
     if (!b) return warps;
-    const Warps all = signallers(cta, *b);
+    Warps all = signallers(cta, *b);
     for (uint32_t rank = 0; rank < kMaxClusterSize; ++rank) warps[rank] = all[rank] & ~b->signallers_now[rank];
-    return none(warps) ? all : warps;
+    if (!none(warps) || !guess || !unbalanced(cta, *b).empty()) return warps;
+    all[cta.rank] &= ~(1u << w.index);
+    return all;
   }
   if (f.state == State::cta_barrier) {
     const CtaBarrier& b = cta.barriers[f.wait_object];
@@ -206,34 +221,27 @@ std::vector<uint32_t> shortest_cycle(const std::vector<std::vector<Wait>>& waits
   return best;
 }
 
-// The shortest cycle of warps of a cluster that wait for each other, as a sentence; or the warp that has exited and is
-// waited for.
-std::string cycle(const Cluster& cluster) {
+// What keeps the warps of a cluster, as a line: the shortest cycle of warps that wait for each other; or a barrier whose bytes
+// nothing in flight will bring; or a warp that has exited and is waited for; or a barrier whose arrivals nobody is known to owe.
+std::string cause(const Cluster& cluster) {
   const uint32_t a_cta = uint32_t(cluster.ctas[0]->warps.size()), n = cluster.size * a_cta;
   const auto warp_at = [&](uint32_t i) -> const Warp& { return cluster.ctas[i / a_cta]->warps[i % a_cta]; };
   std::vector<std::vector<Wait>> waits;  // [warp]
-  // Lanes with nothing left to do wait at the cluster's barrier and seem to be in a cycle with any others: a cycle without
-  // that barrier says more.
-  const auto find_waits = [&](bool at_cluster_barrier) {
+  const auto find_waits = [&](bool guess, bool at_cluster_barrier) {
     waits.assign(n, {});
     for (uint32_t i = 0; i < n; ++i) {
       const Warp& w = warp_at(i);
       for (const Fragment& f : w.fragments) {
         if (f.state == Fragment::State::cluster_barrier && !at_cluster_barrier) continue;
-        const Warps warps = awaited(*w.cta, w, f);
+        const Warps warps = awaited(*w.cta, w, f, guess);
         for (uint32_t rank = 0; rank < cluster.size; ++rank) {
           for (uint32_t m = warps[rank]; m; m &= m - 1) waits[i].push_back({&f, rank * a_cta + uint32_t(std::countr_zero(m))});
         }
       }
     }
+    return shortest_cycle(waits);
   };
-  find_waits(false);
-  std::vector<uint32_t> found = shortest_cycle(waits);
-  if (found.empty() && cluster.size > 1) {
-    find_waits(true);
-    found = shortest_cycle(waits);
-  }
-  if (!found.empty()) {
+  const auto cycle = [&](const std::vector<uint32_t>& found) {
     std::string text = "  cycle: " + name_in_cluster(warp_at(found[0]));
     for (size_t i = 0; i < found.size(); ++i) {
       const uint32_t next = found[(i + 1) % found.size()];
@@ -241,6 +249,34 @@ std::string cycle(const Cluster& cluster) {
       text += (i ? ", which waits on " : " waits on ") + object_of(*warp_at(found[i]).cta, *wait.fragment) + " for " + name_in_cluster(warp_at(next));
     }
     return text + "\n";
+  };
+  // The first wait of which `say` has something to say.
+  const auto first_wait = [&](auto say) {
+    for (uint32_t i = 0; i < n; ++i) {
+      const Warp& w = warp_at(i);
+      for (const Fragment& f : w.fragments) {
+        const std::string text = say(w, f);
+        if (!text.empty()) return "  cause: " + name_in_cluster(w) + " waits on " + object_of(*w.cta, f) + text + "\n";
+      }
+    }
+    return std::string();
+  };
+  const auto barrier_of = [](const Warp& w, const Fragment& f) -> const MBarrier* {
+    return f.state == Fragment::State::mbarrier ? find_mbarrier(*w.cta, f.wait_object) : nullptr;
+  };
+
+  if (const auto found = find_waits(false, false); !found.empty()) return cycle(found);
+  const std::string bytes = first_wait([&](const Warp& w, const Fragment& f) {
+    const MBarrier* b = barrier_of(w, f);
+    const std::string wrong = b ? unbalanced(*w.cta, *b) : std::string();
+    return wrong.empty() ? wrong : ", " + wrong;
+  });
+  if (!bytes.empty()) return bytes;
+  if (const auto found = find_waits(true, false); !found.empty()) return cycle(found);
+  // Lanes with nothing left to do wait at the cluster's barrier and seem to be in a cycle with any others: a cycle without
+  // that barrier says more.
+  if (cluster.size > 1) {
+    if (const auto found = find_waits(true, true); !found.empty()) return cycle(found);
   }
   for (uint32_t i = 0; i < n; ++i) {
     for (const Wait& wait : waits[i]) {
@@ -249,14 +285,21 @@ std::string cycle(const Cluster& cluster) {
              ", which has exited\n";
     }
   }
-  for (uint32_t i = 0; i < n; ++i) {
-    const Warp& w = warp_at(i);
-    for (const Fragment& f : w.fragments) {
-      if (f.state != Fragment::State::mbarrier || !none(awaited(*w.cta, w, f))) continue;
-      return "  cause: " + name_in_cluster(w) + " waits on " + object_of(*w.cta, f) + ", which nothing has signalled so far\n";
-    }
+  // Of arrivals that are missing: first of barriers where some came.
+  for (const bool some : {true, false}) {
+    const std::string arrivals = first_wait([&](const Warp& w, const Fragment& f) -> std::string {
+      const MBarrier* b = barrier_of(w, f);
+      if (!b || !none(awaited(*w.cta, w, f, false)) || b->signalled() != some) return {};
+      if (!some) return ", which nothing has signalled so far";
+      return ", with " + std::to_string(b->pending) + " of " + std::to_string(b->expected) + " arrivals pending, though all warps that ever signalled it have done so in this phase";
+    });
+    if (!arrivals.empty()) return arrivals;
   }
-  return {};
+  return first_wait([&](const Warp& w, const Fragment& f) -> std::string {
+    if (f.state != Fragment::State::cta_barrier || !f.counted) return {};
+    const CtaBarrier& b = w.cta->barriers[f.wait_object];
+    return ", where " + std::to_string(b.arrived) + " of " + std::to_string(b.expected) + " threads came and no others ever did";
+  });
 }
 
 }  // namespace
@@ -271,7 +314,7 @@ std::string describe_waiters(const std::vector<const Cta*>& ctas) {
       break;
     }
     text += "CTA " + std::to_string(cta->id) + " of " + cta->launch->code->name + "\n";
-    if (cta->cluster != before) text += cycle(*cta->cluster);
+    if (cta->cluster != before) text += cause(*cta->cluster);
     before = cta->cluster;
     for (const Warp& w : cta->warps) {
       if (w.alive == 0) {
