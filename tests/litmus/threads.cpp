@@ -33,6 +33,17 @@ std::string global_message(const std::string& send, const std::string& receive) 
   return message("global", "%d1", "%d1+128", send, receive);
 }
 
+// Warps 0 and 1, or 2 and 3.
+std::string first_group(const std::string& text) {
+  return line("shr.u32 %r2, %warp, 1") + only("%r2, 0", text);
+}
+std::string second_group(const std::string& text) {
+  return line("shr.u32 %r2, %warp, 1") + only("%r2, 1", text);
+}
+std::string turns(const std::string& text) {
+  return text + text + text;
+}
+
 // The same between CTA 0 and CTA 1, in memory that the host has set to zero.
 std::string between_ctas(const std::string& send, const std::string& receive) {
   return line("mov.u32 %r5, %ctaid.x") + only("%r5, 0", by_thread(0, line("st.global.u32 [%d1], 7") + send)) +
@@ -120,6 +131,28 @@ std::vector<Litmus> thread_litmus() {
            by_warp(0, by_thread(5, wait_barrier(0, 0)) + kSyncWarp + by_thread(5, "  ret;\n") +
                           by_thread(0, kLoad)),
        "clean"},
+
+      {"one barrier: two groups", "  bar.sync 1, 64;\n", "uses of a barrier that nothing keeps apart"},
+      {"one barrier: two groups, each with its own",
+       line("shr.u32 %r1, %warp, 1") + line("add.u32 %r1, %r1, 1") + "  bar.sync %r1, 64;\n" +
+           "  bar.sync %r1, 64;\n",
+       "clean"},
+      {"one barrier: two groups, one after the other",
+       first_group("  bar.sync 1, 64;\n") + kSyncCta + second_group("  bar.sync 1, 64;\n"), "clean"},
+      {"one barrier: two groups of different size, one after the other",
+       by_warp(0, "  bar.sync 1, 32;\n") + kSyncCta + "  bar.sync 1, 128;\n", "clean"},
+      {"one barrier: two groups, told by an mbarrier",
+       init_barrier(0, 64) + kSyncCta + first_group("  bar.sync 1, 64;\n" + arrive(0)) +
+           second_group(wait_barrier(0, 0) + "  bar.sync 1, 64;\n"),
+       "clean"},
+      {"one barrier: turns of producer and consumer",
+       by_warp(0, turns("  bar.arrive 1, 64;\n  bar.sync 2, 64;\n")) +
+           by_warp(1, turns("  bar.sync 1, 64;\n  bar.arrive 2, 64;\n")),
+       "clean"},
+      {"one barrier: a producer that does not wait",
+       by_warp(0, turns("  bar.arrive 1, 64;\n  nanosleep.u32 20000;\n")) +
+           by_warp(1, turns("  bar.sync 1, 64;\n")),
+       "uses of a barrier that nothing keeps apart"},
 
       {"parts of words: neighbours",
        by_thread(0, "  st.shared.u8 [smem+64], 1;\n") + by_thread(32, "  st.shared.u8 [smem+65], 1;\n"),

@@ -50,7 +50,7 @@ void Checker::begin(const Cta& cta) {
   stored_end_ = generic_end_ = 0;
   barriers_.clear();
   barrier_at_.clear();
-  cta_barriers_.assign(16 * size_, Clock(lanes_));
+  cta_barriers_.assign(16 * size_, {Clock(lanes_), {}, {}});
   cluster_gathering_ = cluster_completed_ = Clock(lanes_);
   mmas_.assign(size_, MmaStream{Clock(lanes_), 0, {}, {0}});
   remote_uses_.clear();
@@ -452,19 +452,47 @@ void Checker::warp_barrier(const Warp& w, const Op* op, Mask members) {
   ++s.now;
 }
 
+// Whoever arrives for one use of a barrier knows that the last one is over: otherwise it might have been counted there.
+void Checker::require_last_use_over(const Warp& w, const Op* op, Mask lanes, uint32_t id) {
+  if (relaxed_) return;
+  const std::vector<Time>& known = actor(w, first_lane(lanes)).group->clock.plain;
+  for (const CtaUse& use : cta_barriers_[16 * w.cta->rank + id].last) {
+    if (use.warp == warp_of(w) || known[kFirstLane + use.warp * kLanes + uint32_t(first_lane(use.lanes))] >= use.time) continue;
+    if (again(FindingKind::barrier_overlap, use.op, op_index(op))) return;
+    Finding f = new_finding(FindingKind::barrier_overlap, use.op, op_index(op));
+    f.cta = w.cta->id;
+    f.cycle = w.time;
+    f.memory = "barrier " + std::to_string(id) + (size_ == 1 ? "" : " of CTA " + std::to_string(w.cta->id));
+    f.first = role(use.warp) + ": arrives at " + place(*cta_, cta_->launch->code->ops.data() + use.op);
+    f.second = role(warp_of(w)) + ": arrives for the next use at " + place(*cta_, op) + ", and might have been counted in that one";
+    f.last_sync = "nothing tells the second warp that the first one's use is over";
+    f.chain = "a barrier of its own for each group of warps; or, between two uses, synchronisation with all warps that took part in the first";
+    findings_.push_back(std::move(f));
+    return;
+  }
+}
+
 void Checker::cta_barrier_arrived(const Warp& w, const Op* op, Mask lanes, uint32_t id) {
-  release(w, op, lanes, cta_barriers_[16 * w.cta->rank + id]);
+  require_last_use_over(w, op, lanes, id);
+  CtaBarrierState& barrier = cta_barriers_[16 * w.cta->rank + id];
+  barrier.gathering.push_back({warp_of(w), lanes, warps_[warp_of(w)].now, op_index(op)});
+  release(w, op, lanes, barrier.clock);
 }
 
 void Checker::cta_barrier_passed(const Warp& w, Mask lanes, uint32_t id) {
-  const Clock& barrier = cta_barriers_[16 * w.cta->rank + id];
+  const Clock& barrier = cta_barriers_[16 * w.cta->rank + id].clock;
   acquire(w, lanes, barrier);
   // The same instruction released before it waited.
   if (provenance_ && !warps_[warp_of(w)].releases.empty()) provenance_->acquired(barrier.sources, warp_of(w), lanes, warps_[warp_of(w)].releases.back().second, "barrier " + std::to_string(id));
   if (lanes == w.alive) merge_groups(w);
 }
 
-void Checker::cta_barrier_opened(const Cta& cta, uint32_t id) { cta_barriers_[16 * cta.rank + id].reset(); }
+void Checker::cta_barrier_opened(const Cta& cta, uint32_t id) {
+  CtaBarrierState& barrier = cta_barriers_[16 * cta.rank + id];
+  barrier.clock.reset();
+  std::swap(barrier.last, barrier.gathering);
+  barrier.gathering.clear();
+}
 
 void Checker::fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) {
   WarpState& s = warps_[warp_of(w)];

@@ -156,6 +156,17 @@ class Checker final : public Observer {
     std::vector<Access> waits;
     std::vector<Time> cause;  // what those knew that issued the commits of the phase under way
   };
+  // A barrier of the CTA's threads.
+  struct CtaUse {  // a warp arrives
+    uint32_t warp;
+    Mask lanes;
+    Time time;
+    uint32_t op;
+  };
+  struct CtaBarrierState {
+    Clock clock;
+    std::vector<CtaUse> gathering, last;  // of the use under way; of the one before, which is complete
+  };
   // What a thread's newest memory fence makes visible with the strong writes that follow.
   struct Fenced {
     std::shared_ptr<const Clock> clock;
@@ -243,6 +254,7 @@ class Checker final : public Observer {
   void used(const Warp& w, const Op* op, Mask lanes, Barrier& barrier);
   void note_phase(const Warp& w, const Op* op, Mask lanes, Barrier& barrier);
   void require_waits_seen(const Barrier& barrier);
+  void require_last_use_over(const Warp& w, const Op* op, Mask lanes, uint32_t id);
   void require_unused(const Actor& who, const Access& now, Barrier& barrier);
   void learn_published(const ForeignClocks& published, Clock& into) const;
   ForeignClocks everything_known(const Clock& clock) const;
@@ -309,7 +321,7 @@ class Checker final : public Observer {
   std::unordered_map<uint64_t, Cell> global_;  // by 4 bytes
   std::vector<Barrier> barriers_;
   std::unordered_map<uint32_t, uint32_t> barrier_at_;
-  std::vector<Clock> cta_barriers_;  // [16 * rank + number]
+  std::vector<CtaBarrierState> cta_barriers_;  // [16 * rank + number]
   Clock cluster_gathering_, cluster_completed_;
   std::vector<MmaStream> mmas_;      // [rank]
   std::map<std::pair<uint32_t, uint32_t>, RemoteUse> remote_uses_;  // by rank of the owner and lane

@@ -17,6 +17,7 @@ std::string kind_name(FindingKind kind) {
     case FindingKind::phase_skipped: return "barrier phase skipped";
     case FindingKind::cta_life: return "shared memory of a CTA that may not be there";
     case FindingKind::phase_overrun: return "barrier phase that may be missed";
+    case FindingKind::barrier_overlap: return "uses of a barrier that nothing keeps apart";
     case FindingKind::unobserved_work: return "asynchronous work that nobody waited for";
     case FindingKind::unbalanced_bytes: return "bytes that no phase accounts for";
     case FindingKind::global_overlap: return "two CTAs write the same global memory";

@@ -19,6 +19,7 @@ enum class FindingKind : uint8_t {
   phase_skipped,    // a wait that comes when its phase is no longer the current one or the one before
   cta_life,         // shared memory of a CTA that may not have begun, or may have ended
   phase_overrun,    // a phase that may complete before somebody has waited for the one before
+  barrier_overlap,  // a barrier of the CTA's threads is used by warps that nothing keeps from counting in the use before
   unobserved_work,  // the CTA ended and nobody has waited for a copy or an MMA
   unbalanced_bytes, // the CTA ended with a barrier whose announced and arrived bytes differ
   global_overlap,   // two CTAs write the same global memory
