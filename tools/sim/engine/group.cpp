@@ -96,8 +96,31 @@ void merge_fragments(Warp& w) {
 
 }  // namespace
 
+Race::Race(size_t entrants) {
+  while (leaves_ < entrants) leaves_ *= 2;
+  times_.resize(leaves_);
+  rounds_.resize(2 * leaves_);
+  for (size_t i = 0; i < leaves_; ++i) rounds_[leaves_ + i] = uint32_t(i);
+  for (size_t i = leaves_ - 1; i > 0; --i) rounds_[i] = rounds_[2 * i];
+}
+
+void Race::set(size_t entrant, const Times& times) {
+  times_[entrant] = times;
+  for (size_t i = (leaves_ + entrant) / 2; i > 0; i /= 2) {
+    const uint32_t a = rounds_[2 * i], b = rounds_[2 * i + 1];
+    rounds_[i] = times_[b].first < times_[a].first ? b : a;
+  }
+}
+
+uint64_t Race::second() const {
+  uint64_t time = times_[winner()].second;
+  for (size_t i = leaves_ + winner(); i > 1; i /= 2) time = std::min(time, times_[rounds_[i ^ 1]].first);
+  return time;
+}
+
 Group::Group(LaunchState& launch, const std::function<Observer*(uint32_t)>& observers, uint32_t resident_clusters)
-    : launch_(launch), cluster_size_(launch.cluster[0] * launch.cluster[1] * launch.cluster[2]), clusters_(resident_clusters) {
+    : launch_(launch), cluster_size_(launch.cluster[0] * launch.cluster[1] * launch.cluster[2]), clusters_(resident_clusters),
+      race_(resident_clusters), earliest_(resident_clusters) {
   const uint32_t resident_ctas = resident_clusters * cluster_size_;
   ctas_.resize(resident_ctas);
   observers_.assign(resident_clusters, nullptr);
@@ -130,6 +153,7 @@ void Group::start_cluster(size_t place, uint64_t index) {
     cluster.ctas[rank] = ctas_[slot].get();
     start(slot, rank, cluster);
     occupied_[slot] = true;
+    ++occupied_ctas_;
   }
   for (uint32_t rank = 0; rank < cluster_size_; ++rank) {
     Cta& cta = *cluster.ctas[rank];
@@ -230,6 +254,26 @@ bool Group::pick_fragment(Warp& w) {
     }
   }
   return false;
+}
+
+// The ready warp of a cluster that is furthest behind, for the race with those of the others.
+void Group::find_ready(size_t place) {
+  Race::Times times;
+  earliest_[place] = nullptr;
+  for (size_t i = place * cluster_size_; i < (place + 1) * cluster_size_; ++i) {
+    if (!occupied_[i]) continue;
+    for (Warp& w : ctas_[i]->warps) {
+      if (!pick_fragment(w)) continue;
+      if (w.time < times.first) {
+        times.second = times.first;
+        times.first = w.time;
+        earliest_[place] = &w;
+      } else {
+        times.second = std::min(times.second, w.time);
+      }
+    }
+  }
+  race_.set(place, times);
 }
 
 // One slice: until the warp's fragment stops, or its time reaches slice_end.
@@ -398,43 +442,30 @@ void Group::finish(Cta& cta) {
 }
 
 void Group::run(const std::function<int64_t()>& next_cluster, const std::function<void(const Cta&)>& done) {
+  const auto start_next = [&](size_t place) {
+    const int64_t index = next_cluster();
+    if (index < 0) return false;
+    start_cluster(place, uint64_t(index));
+    find_ready(place);
+    return true;
+  };
   bool more = true;
-  for (;;) {
-    for (size_t i = 0; i < clusters_.size() && more; ++i) {
-      const auto first = occupied_.begin() + std::ptrdiff_t(i * cluster_size_);
-      if (std::find(first, first + cluster_size_, true) != first + cluster_size_) continue;
-      const int64_t index = next_cluster();
-      if (index < 0) {
-        more = false;
-        break;
-      }
-      start_cluster(i, uint64_t(index));
-    }
-    // The ready warp that is furthest behind, and the next one's time.
-    Warp* best = nullptr;
-    uint64_t second = ~0ull;
-    bool any = false;
-    for (size_t i = 0; i < ctas_.size(); ++i) {
-      if (!occupied_[i]) continue;
-      any = true;
-      for (Warp& w : ctas_[i]->warps) {
-        if (!pick_fragment(w)) continue;
-        if (!best || w.time < best->time) {
-          if (best) second = std::min(second, best->time);
-          best = &w;
-        } else {
-          second = std::min(second, w.time);
-        }
-      }
-    }
-    if (!any && !more && events_.empty()) return;
+  for (size_t place = 0; place < clusters_.size() && more; ++place) more = start_next(place);
+  while (occupied_ctas_ || !events_.empty()) {
+    // The ready warp that is furthest behind, and the next one's time. What it does, and what comes of an event, changes nothing
+    // about warps of other clusters.
+    Warp* const best = earliest_[race_.winner()];
+    size_t place = 0;
     if (!events_.empty() && (!best || events_.front().time <= best->time)) {
       std::pop_heap(events_.begin(), events_.end(), later);
       const Event event = events_.back();
       events_.pop_back();
+      place = place_of(*event.cta);
       land(event);
     } else if (best) {
-      slice_end = (second == ~0ull ? best->time : std::max(second, best->time)) + kSliceCycles;
+      place = place_of(*best->cta);
+      const uint64_t second = race_.second();
+      slice_end = (second == Race::kNever ? best->time : std::max(second, best->time)) + kSliceCycles;
       if (!events_.empty()) slice_end = std::min(slice_end, events_.front().time);
       if (best->cta->random) {
         // Warps take turns in any order and for any time: this one loses a while, and stops at an arbitrary point.
@@ -463,16 +494,22 @@ void Group::run(const std::function<int64_t()>& next_cluster, const std::functio
       } else {
         best->spin_instructions = 0;
       }
-    } else if (any && !let_go()) {
-      throw Fault(Fault::Kind::deadlock, deadlock_report_);
+    } else {
+      if (!let_go()) throw Fault(Fault::Kind::deadlock, deadlock_report_);
+      for (size_t i = 0; i < clusters_.size(); ++i) find_ready(i);
+      continue;
     }
-    end_ctas(done);
+    end_ctas(place, done);
+    const auto slot = occupied_.begin() + std::ptrdiff_t(place * cluster_size_);
+    const bool over = std::find(slot, slot + cluster_size_, true) == slot + cluster_size_;
+    if (over && more) more = start_next(place);
+    if (!over || !more) find_ready(place);
   }
 }
 
-// CTAs whose lanes have all exited end; what is in flight of them lands before their place is free.
-void Group::end_ctas(const std::function<void(const Cta&)>& done) {
-  for (size_t i = 0; i < ctas_.size(); ++i) {
+// CTAs of the cluster whose lanes have all exited end; what is in flight of them lands before their place is free.
+void Group::end_ctas(size_t place, const std::function<void(const Cta&)>& done) {
+  for (size_t i = place * cluster_size_; i < (place + 1) * cluster_size_; ++i) {
     if (!occupied_[i]) continue;
     Cta& cta = *ctas_[i];
     if (!cta.over) {
@@ -487,6 +524,7 @@ void Group::end_ctas(const std::function<void(const Cta&)>& done) {
     finish(cta);
     done(cta);
     occupied_[i] = false;
+    --occupied_ctas_;
   }
 }
 

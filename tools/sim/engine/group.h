@@ -14,6 +14,24 @@
 
 namespace fa4::sim {
 
+// Who of many is earliest: a tournament, in which a change costs as many matches as there are rounds. The first wins a draw.
+class Race {
+ public:
+  static constexpr uint64_t kNever = ~0ull;
+  struct Times {
+    uint64_t first = kNever, second = kNever;  // of one entrant's earliest two
+  };
+  explicit Race(size_t entrants);
+  void set(size_t entrant, const Times& times);
+  size_t winner() const { return rounds_[1]; }
+  uint64_t second() const;  // the second earliest of all
+
+ private:
+  size_t leaves_ = 1;
+  std::vector<Times> times_;      // [entrant]
+  std::vector<uint32_t> rounds_;  // [1]: the final; [2 i], [2 i + 1]: those whose winners meet in i
+};
+
 class Group final : public Scheduler {
  public:
   // observers(i), if there are any, watches the resident cluster in place i. A cluster has as many slots as CTAs, side by side.
@@ -30,11 +48,13 @@ class Group final : public Scheduler {
   void start(size_t slot, uint32_t rank, Cluster& cluster);
   void run_warp(Warp& warp);
   bool pick_fragment(Warp& warp);
+  void find_ready(size_t place);
+  size_t place_of(const Cta& cta) const { return size_t(cta.cluster - clusters_.data()); }
   void land(const Event& event);
   bool let_go();
   void check_nothing_in_flight(const Cta& cta) const;
   void finish(Cta& cta);
-  void end_ctas(const std::function<void(const Cta&)>& done);
+  void end_ctas(size_t place, const std::function<void(const Cta&)>& done);
   std::vector<const Cta*> resident() const;
 
   LaunchState& launch_;
@@ -42,7 +62,10 @@ class Group final : public Scheduler {
   uint32_t cluster_size_ = 1;
   std::vector<std::unique_ptr<Cta>> ctas_;  // resident ones; a slot is used again
   std::vector<bool> occupied_;              // [slot]: a CTA that is not done
+  uint32_t occupied_ctas_ = 0;
   std::vector<Cluster> clusters_;           // resident ones
+  Race race_;                               // of the clusters by their earliest warps
+  std::vector<Warp*> earliest_;             // [place of a cluster]
   std::vector<Event> events_;               // a heap, earliest first
   uint64_t sequence_ = 0;
   uint64_t progress_at_let_go_ = ~0ull;
