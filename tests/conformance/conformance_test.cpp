@@ -189,7 +189,9 @@ TEST_CASE("what is listed as refused is refused, with the line", "[refusals]") {
                                "%f;\n  .reg .b64 %d;\n  .reg .b128 %q;\n  " +
                                std::string(r.ptx) + "\n  ret;\n}\n";
       CUmodule module = nullptr;
-      const CUresult result = gpu.driver().cuModuleLoadData(&module, text.c_str());
+      CUfunction function = nullptr;
+      if (gpu.driver().cuModuleLoadData(&module, text.c_str()) != CUDA_SUCCESS) return "at load: " + std::string(gpu.simulator().last_error());
+      const CUresult result = gpu.driver().cuModuleGetFunction(&function, module, "k");
       return std::to_string(int(result)) + " " + gpu.simulator().last_error();
     }
     fa4::support::Gpu gpu{FA4SIM_LIBRARY, 0};

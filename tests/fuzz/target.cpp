@@ -28,7 +28,15 @@ std::string digest(const uint8_t* bytes, size_t size) {
   }
   std::vector<uint64_t> globals(program->globals().size(), buffer);
   std::string end = "ran";
-  for (const EntryInfo& entry : program->entries()) {
+  for (size_t i = 0; i < program->entries().size(); ++i) {
+    const EntryInfo* taken = nullptr;
+    try {
+      taken = &program->take(i);
+    } catch (const ptx::Error& error) {
+      end = std::string("refused: ") + error.what();
+      continue;
+    }
+    const EntryInfo& entry = *taken;
     std::vector<std::byte> params(entry.param_bytes);
     for (const ParamInfo& p : entry.params) {
       for (uint32_t i = 0; i < p.size; ++i) params[p.offset + i] = std::byte(buffer >> (8 * (i % 8)));

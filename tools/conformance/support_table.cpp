@@ -12,7 +12,7 @@ const std::vector<Refusal>& refusals() {
       {"approximate functions in double precision", "rcp.approx.ftz.f64 %d, %d;",
        "their results are not known bit for bit"},
       {"functions that call themselves, calls through pointers, calls of functions without a body", "",
-       "calls are put in place at load"},
+       "calls are put in place"},
       {"pairs of CTAs in tensor memory and tensor core (`cta_group::2`)",
        "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r], 32;", "not simulated"},
       {"minimum and maximum of halves in memory by `atom` and `red`", "red.global.min.noftz.f16x2 [%d], %r;",
@@ -44,7 +44,7 @@ const std::vector<Refusal>& refusals() {
 }
 
 std::string_view known_difference(const Row& row) {
-  if (row.name == "call of itself") return "refused at load: calls are put in place";
+  if (row.name == "call of itself") return "refused: calls are put in place";
   return {};
 }
 
@@ -139,8 +139,8 @@ std::string support_table(const Recording& recording, const std::vector<Standing
   text += "\n## Opcodes\n\nKnown: " + known +
           ".\n\nKnown, but in no row: " + (untested.empty() ? "none" : untested) + ".\n";
   text +=
-      "\n## What is refused at load\n\nA program that uses one of these is refused with the line and its "
-      "text. Everything else that is not in the table is refused too.\n\n";
+      "\n## What is refused\n\nA kernel that uses one of these is refused when it is looked up or first used, with the lines and "
+      "their text; other kernels of its module run. Everything else that is not in the table is refused too.\n\n";
   for (const Refusal& r : refusals())
     text += "- " + std::string(r.form) + ": " + std::string(r.reason) + "\n";
   return text;

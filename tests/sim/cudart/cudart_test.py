@@ -67,6 +67,10 @@ class Runtime(unittest.TestCase):
     def test_log(self):
         self.assertIn("fa4sim: error 700: kernel", run("all", FA4SIM_LOG="1"))
 
+    def test_all_that_a_kernel_lacks_is_named_at_once(self):
+        self.assertRegex(run("all", FA4SIM_LOG="1"), "error 218: kernel _Z8measuredPi: 2 instructions of _Z8measuredPi: "
+                         "line [0-9]+, column [0-9]+: .*'pmevent 3;'; line [0-9]+, column [0-9]+: .*vadd")
+
     def test_checker_says_what_it_found(self):
         said = run("race", FA4SIM_CHECK="1")
         self.assertEqual(said.count("error: race on"), 1, said)  # one finding, though two launches had it

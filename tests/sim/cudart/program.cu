@@ -49,6 +49,12 @@ __global__ void stray(int* data) {
   data[1 << 20] = 1;
 }
 
+// What is not simulated.
+__global__ void measured(int* data) {
+  asm volatile("pmevent 3;");
+  asm("vadd.s32.s32.s32 %0, %0, 1;" : "+r"(data[0]));
+}
+
 namespace {
 
 int mistakes = 0;
@@ -163,6 +169,16 @@ void device_and_errors() {
   IS(cudaMemcpyToSymbol(reinterpret_cast<void*>(&host_only), &count, 4) == cudaErrorInvalidSymbol);
 }
 
+// The other kernels of the module run all the same.
+void refused() {
+  measured<<<1, 1>>>(nullptr);
+  IS(cudaGetLastError() == cudaErrorInvalidPtx);
+  cudaFuncAttributes attributes;
+  IS(cudaFuncGetAttributes(&attributes, measured) == cudaErrorInvalidPtx);
+  OK(cudaDeviceSynchronize());
+  cudaGetLastError();
+}
+
 void faults() {
   int* d;
   OK(cudaMalloc(&d, 4));
@@ -182,6 +198,7 @@ int main(int, char** arguments) {
     shared_memory();
     rows();
     device_and_errors();
+    refused();
     faults();
     arithmetic();
   } else if (std::strcmp(what, "race") == 0) {

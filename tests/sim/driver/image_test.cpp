@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <vector>
 
 #include "driver.h"
 #include "images.h"
@@ -216,6 +217,45 @@ TEST_CASE("a fatbinary cut short or damaged is refused, never followed") {
   CHECK(with(16 + 8, ~uint64_t{0} - 100) == CUDA_ERROR_INVALID_IMAGE);
   CHECK(with(16 + 4, uint32_t{0}) == CUDA_ERROR_INVALID_IMAGE);
   CHECK(with(16 + 4, ~uint32_t{0}) == CUDA_ERROR_INVALID_IMAGE);
+}
+
+TEST_CASE("a kernel with instructions that are not simulated is refused when it is taken") {
+  TestContext context;
+  const std::string ptx =
+      kernels_ptx() +
+      ".visible .entry lacking(.param .u32 n)\n{\n  pmevent 3;\n  discard.global.L2 [0], 128;\n  ret;\n}\n";
+  CUmodule module;
+  CUfunction function = nullptr;
+  SUCCEEDS(cuModuleLoadData, &module, ptx.c_str());
+  SUCCEEDS(cuModuleGetFunction, &function, module, "scale");
+  for (int i = 0; i < 2; ++i) {
+    FAILS(CUDA_ERROR_INVALID_PTX, cuModuleGetFunction, &function, module, "lacking");
+    CHECK((says("kernel lacking: 2 instructions") && says("'pmevent 3;'") &&
+           says("'discard.global.L2 [0], 128;'")));
+  }
+  // A handle that is given without a question.
+  unsigned count = 0;
+  SUCCEEDS(cuModuleGetFunctionCount, &count, module);
+  std::vector<CUfunction> all(count);
+  SUCCEEDS(cuModuleEnumerateFunctions, all.data(), count, module);
+  size_t lacking = 0;
+  for (CUfunction f : all) {
+    const char* name = nullptr;
+    SUCCEEDS(cuFuncGetName, &name, f);
+    if (std::string(name) != "lacking") continue;
+    ++lacking;
+    int value;
+    FAILS(CUDA_ERROR_INVALID_PTX, cuFuncGetAttribute, &value, CU_FUNC_ATTRIBUTE_NUM_REGS, f);
+    FAILS(CUDA_ERROR_INVALID_PTX, cuLaunchKernel, f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
+  }
+  CHECK(lacking == 1);
+  SUCCEEDS(cuModuleUnload, module);
+  CUlibrary library;
+  CUkernel kernel;
+  SUCCEEDS(cuLibraryLoadData, &library, ptx.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+  FAILS(CUDA_ERROR_INVALID_PTX, cuLibraryGetKernel, &kernel, library, "lacking");
+  SUCCEEDS(cuLibraryGetKernel, &kernel, library, "scale");
+  SUCCEEDS(cuLibraryUnload, library);
 }
 
 TEST_CASE("the log of a failed load is handed over") {

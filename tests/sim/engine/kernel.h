@@ -3,6 +3,7 @@
 // back. Nothing of the driver lies between the test and the engine.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -75,11 +76,10 @@ class Kernel {
   // Arguments are copied byte by byte to the entry's parameters; sizes must agree.
   template <class... Args>
   void run(const std::string& entry, const Shape& shape, const Args&... args) {
-    const EntryInfo* info = nullptr;
-    for (const EntryInfo& e : program_->entries()) {
-      if (e.name == entry) info = &e;
-    }
-    if (!info) throw std::runtime_error("no entry " + entry);
+    const std::vector<std::string>& entries = program_->entries();
+    const auto named = std::find(entries.begin(), entries.end(), entry);
+    if (named == entries.end()) throw std::runtime_error("no entry " + entry);
+    const EntryInfo* info = &program_->take(size_t(named - entries.begin()));
     if (info->params.size() != sizeof...(Args))
       throw std::runtime_error(entry + ": wrong number of arguments");
     std::vector<std::byte> params(info->param_bytes);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the simulated GPU does not know is refused when the module is loaded, with the line and its text: one
-// bad line for each family, all of which are near something that is accepted.
+// What the simulated GPU does not know is refused when a kernel that has it is taken, with the line and its text: one
+// bad line for each family, all of which are near something that is accepted. What is no PTX is refused with its module.
 #include <algorithm>
 
 #include "async.h"
 #include "support/catch.h"
+#include "tools/sim/core/builder.h"
 #include "tools/sim/ptx/module.h"
 
 using namespace fa4::sim;
@@ -149,7 +150,73 @@ const BadLine kBadLines[] = {
 
 }  // namespace
 
-TEST_CASE("unknown instructions, modifiers and types are refused at load, with line and text") {
+TEST_CASE("all that a kernel lacks is named at once, when it is taken, and the others of its module run") {
+  Kernel kernel(module_of(R"(
+.visible .entry lacking(.param .u64 out)
+{
+  .reg .b32 %r<4>;
+  pmevent 3;
+  add.u32 %r1, %r1, 1;
+  vadd.s32.s32.s32 %r1, %r1, %r1;
+  pmevent 3;
+  add.later.u32 %r2, %r1, 1;
+  ret;
+}
+.visible .entry whole(.param .u64 out)
+{
+  .reg .b64 %d;
+  ld.param.u64 %d, [out];
+  st.global.u32 [%d], 7;
+  ret;
+}
+)"));
+  const uint64_t out = kernel.buffer<uint32_t>(1);
+  kernel.run("whole", {}, out);
+  CHECK(kernel.read<uint32_t>(out, 1)[0] == 7);
+  for (int i = 0; i < 2; ++i) {
+    try {
+      kernel.run("lacking", {}, out);
+      FAIL_CHECK("was accepted");
+    } catch (const fa4::sim::ptx::Error& error) {
+      const std::string report = error.what();
+      INFO(report);
+      CHECK(report.starts_with("3 instructions of lacking: line 8, column 3: "));
+      CHECK(error.line == 8);
+      for (const char* part : {"'pmevent 3;'; line 10", "'vadd.s32.s32.s32 %r1, %r1, %r1;'; line 12", "unknown modifier '.later'"})
+        CHECK(report.find(part) != std::string::npos);
+      CHECK(report.find("line 11") == std::string::npos);  // the second pmevent
+    }
+  }
+}
+
+TEST_CASE("what is no PTX is refused with its module, wherever it stands") {
+  // "" or why a module with `lines` in an entry, at its line 12, is refused.
+  const auto refusal = [](const std::string& lines) -> std::string {
+    try {
+      build_program(module_of(".visible .entry good()\n{\n  ret;\n}\n.extern .func missing();\n.visible .entry bad()\n{\n"
+                              "  .reg .b32 %r;\n" + lines + "\n  ret;\n}\n"));
+    } catch (const fa4::sim::ptx::Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto says = [&](const std::string& lines, const std::string& part) {
+    const std::string report = refusal(lines);
+    INFO(lines << " -> " << report);
+    CHECK((report.find("line 12") != std::string::npos && report.find(part) != std::string::npos));
+  };
+  CHECK(refusal("  pmevent 3;") == "");
+  says("  frobnicate.u32 %r, %r;", "unknown instruction 'frobnicate.u32'");
+  says("  add.u32 %r, %r;", "'add.u32' has 2 operands; more are needed");
+  says("  call missing;", "the function 'missing' has no body here");
+  // Whatever is simulated is an opcode of PTX.
+  for (std::string_view opcode : known_opcodes()) {
+    INFO(opcode);
+    CHECK(refusal("  " + std::string(opcode) + ";").find("unknown instruction") == std::string::npos);
+  }
+}
+
+TEST_CASE("unknown instructions, modifiers and types are refused, with line and text") {
   for (const BadLine& bad : kBadLines) {
     // The bad line is line 20.
     std::string text = module_of(
@@ -159,7 +226,7 @@ TEST_CASE("unknown instructions, modifiers and types are refused at load, with l
     text += std::string("  ") + bad.line + "\n  ret;\n}\n";
     INFO(bad.line);
     try {
-      build_program(text);
+      build_program(text)->take(0);
       FAIL_CHECK("was accepted");
     } catch (const fa4::sim::ptx::Error& error) {
       const std::string report = error.what();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_set>
 
 #include "machine.h"
 
@@ -436,25 +437,36 @@ void Builder::lay_out_variables() {
   if (shared > kSharedBase + kSharedLimit) refuse("static shared memory exceeds 232448 bytes");
 }
 
+void Builder::decode_instruction() {
+  const auto family = families().find(instruction_->parts[0]);
+  if (family == families().end()) refuse("the instruction '" + std::string(instruction_->opcode) + "' is not simulated");
+  Modifiers modifiers(*instruction_);
+  family->second(*this, modifiers);
+  if (!modifiers.first_left().empty()) {
+    refuse("unknown modifier '." + std::string(modifiers.first_left()) + "' of '" + std::string(instruction_->opcode) + "'");
+  }
+}
+
 void Builder::decode() {
   virtual_rows_.reserve(function_.registers.size() + 64);
   for (const ptx::Register& r : function_.registers) virtual_rows_.push_back(uint8_t(rows_of(r.type)));
   fixed_words_.resize(virtual_rows_.size());
   predicate_index_.assign(function_.registers.size(), -1);
   op_of_instruction_.resize(function_.instructions.size() + 1);
+  std::vector<ptx::Error> refused;
+  std::unordered_set<std::string_view> opcodes;  // of these: each is named once
   for (size_t i = 0; i < function_.instructions.size(); ++i) {
     op_of_instruction_[i] = uint32_t(code_.ops.size());
     instruction_ = &function_.instructions[i];
     instruction_index_ = uint32_t(i);
-    const auto family = families().find(instruction_->parts[0]);
-    if (family == families().end()) refuse("unknown instruction '" + std::string(instruction_->opcode) + "'");
-    Modifiers modifiers(*instruction_);
-    family->second(*this, modifiers);
-    if (!modifiers.first_left().empty()) {
-      refuse("unknown modifier '." + std::string(modifiers.first_left()) + "' of '" +
-             std::string(instruction_->opcode) + "'");
+    try {
+      decode_instruction();
+    } catch (const ptx::Error& error) {
+      if (opcodes.insert(instruction_->opcode).second) refused.push_back(error);
     }
   }
+  if (refused.size() == 1) throw refused.front();
+  if (!refused.empty()) throw ptx::Error(std::to_string(refused.size()) + " instructions of " + function_.name, refused);
   op_of_instruction_.back() = uint32_t(code_.ops.size());
   // Falling off the end is an exit.
   static const ptx::Instruction end;

@@ -112,7 +112,8 @@ class Builder {
   };
 
   void lay_out_variables();
-  void decode();
+  void decode();              // refuses all that it does not know together
+  void decode_instruction();
   void link_branches();
   void find_blocks();
   void find_joins();

@@ -20,6 +20,28 @@ bool is_call(const Instruction& i) {
   return i.parts[0] == "call";
 }
 
+[[noreturn]] void refuse(const Module& module, const Instruction& at, const std::string& message) {
+  throw ptx::Error(at.location.line, at.location.column, message, ptx::line_text(module, at.location.line));
+}
+
+struct Call {
+  std::vector<Operand> returns, arguments;
+  const Operand* name = nullptr;
+};
+Call parts_of(const Module& module, const Instruction& i) {
+  Call call;
+  for (const Operand& o : i.operands) {
+    if (o.kind == Operand::Kind::call_list)
+      (call.name ? call.arguments : call.returns) = o.elements;
+    else if (o.kind == Operand::Kind::symbol && !call.name)
+      call.name = &o;
+    else
+      refuse(module, i, "only calls of a named function are supported");
+  }
+  if (!call.name) refuse(module, i, "only calls of a named function are supported");
+  return call;
+}
+
 class Expansion {
  public:
   Expansion(const Module& module, const Function& source) : module_(module), result_(source) {
@@ -45,8 +67,7 @@ class Expansion {
   };
 
   [[noreturn]] void refuse(const Instruction& at, const std::string& message) const {
-    throw ptx::Error(at.location.line, at.location.column, message,
-                     ptx::line_text(module_, at.location.line));
+    sim::refuse(module_, at, message);
   }
 
   int32_t intern(const std::string& name) {
@@ -111,24 +132,13 @@ class Expansion {
   }
 
   void call(Instruction i) {
-    std::vector<Operand> returns, arguments;
-    const Operand* name = nullptr;
-    for (const Operand& o : i.operands) {
-      if (o.kind == Operand::Kind::call_list)
-        (name ? arguments : returns) = o.elements;
-      else if (o.kind == Operand::Kind::symbol && !name)
-        name = &o;
-      else
-        refuse(i, "only calls of a named function are supported");
-    }
-    if (!name) refuse(i, "only calls of a named function are supported");
+    const auto [returns, arguments, name] = parts_of(module_, i);
     const std::string& callee_name = result_.names[size_t(name->symbol)];
     const Function* callee = nullptr;
     for (const Function& f : module_.functions) {
       if (f.name == callee_name) callee = &f;
     }
-    if ((!callee || !callee->has_body) && is_system_call(callee_name, returns.size(), arguments.size())) return put(std::move(i));
-    if (!callee || !callee->has_body) refuse(i, "the function '" + callee_name + "' has no body here");
+    if (!callee || !callee->has_body) return put(std::move(i));  // a system call: others are refused when the module is loaded
     if (std::find(stack_.begin(), stack_.end(), callee) != stack_.end())
       refuse(i, "the function '" + callee_name + "' calls itself, which is not supported");
     if (returns.size() != callee->returns.size() || arguments.size() != callee->params.size())
@@ -186,6 +196,21 @@ class Expansion {
 
 bool has_calls(const Function& f) {
   return std::any_of(f.instructions.begin(), f.instructions.end(), is_call);
+}
+
+void check_callees(const Module& module) {
+  std::unordered_map<std::string_view, bool> has_body;
+  for (const Function& f : module.functions) has_body[f.name] |= f.has_body;
+  for (const Function& f : module.functions) {
+    for (const Instruction& i : f.instructions) {
+      if (!is_call(i)) continue;
+      const Call call = parts_of(module, i);
+      const std::string& name = f.names[size_t(call.name->symbol)];
+      const auto callee = has_body.find(name);
+      if ((callee != has_body.end() && callee->second) || is_system_call(name, call.returns.size(), call.arguments.size())) continue;
+      refuse(module, i, "the function '" + name + "' has no body here");
+    }
+  }
 }
 
 Function inline_calls(const Module& module, const Function& function) {

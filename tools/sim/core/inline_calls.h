@@ -14,6 +14,9 @@ bool has_calls(const ptx::Function& function);
 // vprintf and __assertfail, which no module defines: their calls stay as they are. See system_calls.cpp.
 bool is_system_call(const std::string& name, size_t returns, size_t params);
 
+// Throws ptx::Error at the first call in the module of a function that has no body there, as a linker would.
+void check_callees(const ptx::Module& module);
+
 // Parameters and results of calls become local variables. Throws ptx::Error at the call for a function
 // without a body, for one that calls itself, and where the bodies together have more than a million
 // instructions.

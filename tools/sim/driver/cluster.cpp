@@ -21,9 +21,8 @@ CUresult ask(CUfunction handle, const CUlaunchConfig* config, const void* result
              std::array<uint32_t, 3>* cluster, uint32_t* blocks, uint32_t* largest) {
   if (config == nullptr || result == nullptr)
     return fail(CUDA_ERROR_INVALID_VALUE, "the launch configuration or the pointer for the result is null");
-  const auto function = find_function(handle);
-  if (function == nullptr)
-    return fail(CUDA_ERROR_INVALID_HANDLE, "the function handle is not a live function");
+  std::shared_ptr<Function> function;
+  if (CUresult r = find_function(handle, &function)) return r;
   const std::array<uint32_t, 3> grid{config->gridDimX, config->gridDimY, config->gridDimZ},
       block{config->blockDimX, config->blockDimY, config->blockDimZ};
   if (product(grid) == 0 || product(block) == 0)

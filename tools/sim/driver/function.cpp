@@ -18,9 +18,21 @@ CUfunction as_function(CUkernel kernel) {
   return reinterpret_cast<CUfunction>(kernel);
 }
 
-// body(function) with the lock held.
+// body(function) of a function that is taken, with the lock held.
 template <typename Body>
 CUresult of_function(CUfunction handle, Body body) {
+  return api([&]() -> CUresult {
+    if (CUresult r = check_initialised()) return r;
+    std::shared_ptr<Function> function;
+    if (CUresult r = find_function(handle, &function)) return r;
+    std::lock_guard guard(state().lock);
+    return body(*function);
+  });
+}
+
+// The same for what is known before.
+template <typename Body>
+CUresult of_handle(CUfunction handle, Body body) {
   return api([&]() -> CUresult {
     if (CUresult r = check_initialised()) return r;
     State& s = state();
@@ -145,9 +157,9 @@ CUresult get_param(CUfunction handle, size_t index, size_t* offset, size_t* size
 }
 
 CUresult get_name(const char** name, CUfunction handle) {
-  return of_function(handle, [&](const Function& function) -> CUresult {
+  return of_handle(handle, [&](const Function& function) -> CUresult {
     if (name == nullptr) return null_result();
-    *name = function.entry->name.c_str();
+    *name = function.code->program->entries()[function.number].c_str();
     return CUDA_SUCCESS;
   });
 }
@@ -195,7 +207,7 @@ FA4SIM_EXPORT CUresult CUDAAPI cuFuncGetParamInfo(CUfunction function, size_t in
 }
 
 FA4SIM_EXPORT CUresult CUDAAPI cuFuncGetModule(CUmodule* module, CUfunction handle) {
-  return of_function(handle, [&](const Function& function) -> CUresult {
+  return of_handle(handle, [&](const Function& function) -> CUresult {
     if (module == nullptr) return null_result();
     *module = function.module;
     return CUDA_SUCCESS;
@@ -226,7 +238,7 @@ FA4SIM_EXPORT CUresult CUDAAPI cuKernelGetParamInfo(CUkernel kernel, size_t inde
 }
 
 FA4SIM_EXPORT CUresult CUDAAPI cuKernelGetFunction(CUfunction* result, CUkernel kernel) {
-  return of_function(as_function(kernel), [&](const Function&) -> CUresult {
+  return of_handle(as_function(kernel), [&](const Function&) -> CUresult {
     if (result == nullptr) return null_result();
     *result = as_function(kernel);
     return CUDA_SUCCESS;
@@ -234,7 +246,7 @@ FA4SIM_EXPORT CUresult CUDAAPI cuKernelGetFunction(CUfunction* result, CUkernel 
 }
 
 FA4SIM_EXPORT CUresult CUDAAPI cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
-  return of_function(as_function(kernel), [&](const Function& function) -> CUresult {
+  return of_handle(as_function(kernel), [&](const Function& function) -> CUresult {
     if (library == nullptr) return null_result();
     *library = function.library;
     return CUDA_SUCCESS;

@@ -157,9 +157,8 @@ CUresult run(const Function& function, CUcontext current, const Launch& launch) 
 CUresult launch(CUfunction handle, const Request& request) {
   return in_context([&](CUcontext current) -> CUresult {
     if (CUresult r = check_stream(request.stream, current)) return r;
-    const auto function = find_function(handle);
-    if (function == nullptr)
-      return fail(CUDA_ERROR_INVALID_HANDLE, "the function handle is not a live function");
+    std::shared_ptr<Function> function;
+    if (CUresult r = find_function(handle, &function)) return r;
     const EntryInfo& entry = *function->entry;
     if (function->context != nullptr && function->context != current)
       return fail(CUDA_ERROR_INVALID_HANDLE,

@@ -194,6 +194,15 @@ CUresult find_entry(const Module& module, const char* name, CUfunction* result) 
                                         (names.empty() ? std::string("none") : names));
 }
 
+// Called without the lock: a kernel is decoded when it is first asked for.
+CUresult take(CUfunction found, CUfunction* result) {
+  return api([&]() -> CUresult {
+    std::shared_ptr<Function> function;
+    if (CUresult r = find_function(found, &function)) return r;
+    return *result = found, CUDA_SUCCESS;
+  });
+}
+
 CUresult find_global(const Code& code, const char* name, CUdeviceptr* address, size_t* bytes) {
   if (name == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "the name of the variable is null");
   if (address == nullptr && bytes == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "neither the address nor the size is asked for");
@@ -204,8 +213,8 @@ CUresult find_global(const Code& code, const char* name, CUdeviceptr* address, s
     if (bytes != nullptr) *bytes = globals[i].size;
     return CUDA_SUCCESS;
   }
-  for (const EntryInfo& entry : code.program->entries())
-    if (entry.name == name) return fail(CUDA_ERROR_INVALID_VALUE, std::string(name) + " is a kernel, not a variable");
+  for (const std::string& entry : code.program->entries())
+    if (entry == name) return fail(CUDA_ERROR_INVALID_VALUE, std::string(name) + " is a kernel, not a variable");
   return fail(CUDA_ERROR_NOT_FOUND, std::string("no variable ") + name + " in the image");
 }
 
@@ -287,7 +296,9 @@ FA4SIM_EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule handle) {
 }
 
 FA4SIM_EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction* result, CUmodule handle, const char* name) {
-  return of_module(handle, [&](const Module& module) { return find_entry(module, name, result); });
+  CUfunction found = nullptr;
+  if (CUresult r = of_module(handle, [&](const Module& module) { return find_entry(module, name, result == nullptr ? nullptr : &found); })) return r;
+  return take(found, result);
 }
 
 FA4SIM_EXPORT CUresult CUDAAPI cuModuleGetFunctionCount(unsigned int* count, CUmodule handle) {
@@ -313,7 +324,7 @@ FA4SIM_EXPORT CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode* mode)
   return api([&]() -> CUresult {
     if (CUresult r = check_initialised()) return r;
     if (mode == nullptr) return null_result();
-    *mode = CU_MODULE_EAGER_LOADING;
+    *mode = CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;
   });
 }
@@ -366,9 +377,9 @@ FA4SIM_EXPORT CUresult CUDAAPI cuLibraryUnload(CUlibrary handle) {
 }
 
 FA4SIM_EXPORT CUresult CUDAAPI cuLibraryGetKernel(CUkernel* result, CUlibrary handle, const char* name) {
-  return of_library(handle, [&](const Module& module, CUmodule) {
-    return find_entry(module, name, reinterpret_cast<CUfunction*>(result));
-  });
+  CUfunction found = nullptr;
+  if (CUresult r = of_library(handle, [&](const Module& module, CUmodule) { return find_entry(module, name, result == nullptr ? nullptr : &found); })) return r;
+  return take(found, reinterpret_cast<CUfunction*>(result));
 }
 
 FA4SIM_EXPORT CUresult CUDAAPI cuLibraryGetKernelCount(unsigned int* count, CUlibrary handle) {

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdio>
 
+#include "../ptx/module.h"
+
 namespace fa4::sim::driver {
 
 namespace {
@@ -102,26 +104,44 @@ CUresult check_stream(CUstream stream, CUcontext current) {
   return CUDA_SUCCESS;
 }
 
-std::shared_ptr<Function> find_function(CUfunction function) {
+CUresult find_function(CUfunction handle, std::shared_ptr<Function>* function) {
   State& s = state();
+  {
+    std::lock_guard guard(s.lock);
+    *function = s.functions.find(handle);
+    if (*function == nullptr)
+      return fail(CUDA_ERROR_INVALID_HANDLE, "the function handle is not a live function");
+    if ((*function)->entry != nullptr) return CUDA_SUCCESS;
+  }
+  Function& f = **function;
+  const EntryInfo* entry;
+  try {
+    entry = &f.code->program->take(f.number);  // takes its time
+  } catch (const ptx::Error& error) {
+    return fail(CUDA_ERROR_INVALID_PTX,
+                "kernel " + f.code->program->entries()[f.number] + ": " + error.what());
+  }
   std::lock_guard guard(s.lock);
-  return s.functions.find(function);
+  if (f.entry != nullptr) return CUDA_SUCCESS;
+  for (int d = 0; d < 3; ++d)
+    f.cluster[d] = entry->cluster[0] == 0 ? 0 : static_cast<int>(std::max(1u, entry->cluster[d]));
+  f.max_dynamic_shared =
+      entry->static_shared_bytes < shared_default ? shared_default - entry->static_shared_bytes : 0;
+  f.entry = entry;
+  return CUDA_SUCCESS;
 }
 
 void add_functions(const std::shared_ptr<Code>& code, CUcontext context, CUmodule module, CUlibrary library,
                    std::map<std::string, CUfunction>* functions) {
-  for (const EntryInfo& entry : code->program->entries()) {
+  const std::vector<std::string>& entries = code->program->entries();
+  for (size_t i = 0; i < entries.size(); ++i) {
     auto function = std::make_shared<Function>();
     function->context = context;
     function->module = module;
     function->library = library;
     function->code = code;
-    function->entry = &entry;
-    for (int d = 0; d < 3; ++d)
-      function->cluster[d] = entry.cluster[0] == 0 ? 0 : static_cast<int>(std::max(1u, entry.cluster[d]));
-    function->max_dynamic_shared =
-        entry.static_shared_bytes < shared_default ? shared_default - entry.static_shared_bytes : 0;
-    (*functions)[entry.name] = state().functions.add(std::move(function));
+    function->number = i;
+    (*functions)[entries[i]] = state().functions.add(std::move(function));
   }
 }
 

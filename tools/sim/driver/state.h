@@ -119,7 +119,9 @@ struct Function {
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
   std::shared_ptr<Code> code;
-  const EntryInfo* entry = nullptr;  // owned by code->program
+  size_t number = 0;                 // among the entries of code->program
+  // Set, with what follows from it below, when the function is taken: looked up by name, or first used. Owned by code->program.
+  const EntryInfo* entry = nullptr;
   uint32_t max_dynamic_shared = 0;   // bytes
   int carveout = -1;                 // preferred percentage of shared memory, a hint
   std::array<int, 3> cluster{};      // blocks of a cluster: as the entry requires or the host has set; 0: free
@@ -183,7 +185,8 @@ CUresult take_attribute(const CUlaunchAttribute& attribute, std::array<uint32_t,
 // refused unless `any_size`.
 CUresult resolve_cluster(const Function& function, const std::array<uint32_t, 3>& grid, bool any_size, std::array<uint32_t, 3>* cluster);
 std::string triple(const std::array<uint32_t, 3>& v);  // "(1, 2, 3)"
-std::shared_ptr<Function> find_function(CUfunction function);
+// The live function, taken: 400 for another handle, 218 for a kernel with instructions that are not simulated.
+CUresult find_function(CUfunction handle, std::shared_ptr<Function>* function);
 // Makes a handle of each entry of code. Call with the lock held.
 void add_functions(const std::shared_ptr<Code>& code, CUcontext context, CUmodule module, CUlibrary library,
                    std::map<std::string, CUfunction>* functions);

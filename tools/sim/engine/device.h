@@ -65,15 +65,19 @@ struct GlobalInfo {
   uint64_t size;                          // bytes
 };
 
-// A checked, decoded module. Immutable: shared by all launches and threads.
+// A parsed module. Shared by all launches and threads.
 class Program {
  public:
   virtual ~Program() = default;
-  virtual const std::vector<EntryInfo>& entries() const = 0;
+  virtual const std::vector<std::string>& entries() const = 0;  // their names
+  // Decodes an entry when it is first asked for. Throws ptx::Error with every instruction of the entry that the simulator does
+  // not know, now and whenever the entry is asked for again.
+  virtual const EntryInfo& take(size_t entry) const = 0;
   virtual const std::vector<GlobalInfo>& globals() const = 0;  // .global and .const variables of module scope
 };
 
-// Parses, checks and decodes. Throws ptx::Error naming line and text for whatever the simulator does not know.
+// Parses a module. Throws ptx::Error naming line and text for what is no PTX; of instructions that are PTX and that the
+// simulator does not know, Program::take tells.
 std::shared_ptr<const Program> build_program(std::string ptx_text);
 
 struct Launch {

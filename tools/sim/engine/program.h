@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Program that build_program makes: the parsed module, the code of every entry, and the module's variables.
+// The Program that build_program makes: the parsed module, its variables, and the code of the entries that have been taken.
 #pragma once
 
 #include <deque>
-#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,21 +18,32 @@ namespace fa4::sim {
 class LoadedProgram final : public Program {
  public:
   explicit LoadedProgram(std::string ptx_text);
-  const std::vector<EntryInfo>& entries() const override { return entries_; }
+  const std::vector<std::string>& entries() const override { return names_of_entries_; }
+  const EntryInfo& take(size_t entry) const override;
   const std::vector<GlobalInfo>& globals() const override { return globals_; }
 
-  const Code* code(const std::string& entry) const;  // nullptr: no such entry
+  // Null: no such entry. Throws as take.
+  const Code* code(const std::string& entry) const;
   const ptx::Module& module() const { return module_; }
   const ModuleNames& names() const { return names_; }
   const ptx::Variable& global_variable(size_t index) const { return *variables_[index]; }
 
  private:
+  struct Entry {
+    const ptx::Function* function;
+    std::optional<ptx::Function> expanded;  // with the bodies of the functions that it calls
+    std::optional<Code> code;               // once it has been taken
+    std::optional<ptx::Error> refusal;      // or this
+    EntryInfo info;
+  };
+  const Entry& taken(size_t entry) const;
+
   ptx::Module module_;
-  std::deque<ptx::Function> expanded_;  // entries with the bodies of the functions that they call
-  std::vector<EntryInfo> entries_;
+  std::vector<std::string> names_of_entries_;
+  mutable std::mutex lock_;                // of the entries
+  mutable std::deque<Entry> entries_;
   std::vector<GlobalInfo> globals_;
   std::vector<const ptx::Variable*> variables_;
-  std::vector<Code> codes_;
   ModuleNames names_;
 };
 

@@ -93,6 +93,18 @@ Error::Error(uint32_t l, uint32_t c, const std::string& message, std::string_vie
       line(l),
       column(c) {}
 
+static std::string listed(const std::string& what, const std::vector<Error>& errors) {
+  constexpr size_t kShown = 20;
+  std::string text = what + ": ";
+  for (size_t i = 0; i < std::min(errors.size(), kShown); ++i)
+    text += (i ? "; " : "") + std::string(errors[i].what());
+  if (errors.size() > kShown) text += "; and " + std::to_string(errors.size() - kShown) + " more";
+  return text;
+}
+
+Error::Error(const std::string& what, const std::vector<Error>& errors)
+    : std::runtime_error(listed(what, errors)), line(errors.front().line), column(errors.front().column) {}
+
 uint32_t size_in_bytes(Type type) {
   switch (type) {
     case Type::none:

@@ -24,6 +24,9 @@ struct Location {
 // Malformed or unsupported PTX. what() reads "line L, column C: message: 'text of the line'".
 struct Error : std::runtime_error {
   Error(uint32_t line, uint32_t column, const std::string& message, std::string_view line_text);
+  // All that is wrong with `what`, in one sentence: "what: " and the errors, at least one. Line and column
+  // are those of the first.
+  Error(const std::string& what, const std::vector<Error>& errors);
   uint32_t line, column;
 };
 
@@ -182,8 +185,8 @@ std::string describe(const Module& module, const Instruction& instruction);
 // Parses a whole module. Throws Error for anything it does not understand: no directive, operand or token is
 // skipped silently, except what has no meaning for execution: .section and .pragma, .ptr hints of parameters,
 // .noreturn, the linkage .visible, .weak and .common, and the inlining part of .loc. Checks names (declared,
-// once a scope) but no types and no opcodes. Time and memory are linear in the text, which may have up to 256
-// MiB.
+// once a scope) but no types and no opcodes (grammar.h). Time and memory are linear in the text, which may
+// have up to 256 MiB.
 Module parse(std::string text);
 
 }  // namespace fa4::sim::ptx
