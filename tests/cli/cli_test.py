@@ -118,6 +118,14 @@ class Run(unittest.TestCase):
         for part in ("bf16 full", "148 SMs", "fa4_forward_bf16_d128_full", "LPT", "scale -0.5", "PASS"):
             self.assertIn(part, text)
 
+    def test_another_simulated_gpu(self):
+        self.assertIn("(sm_103), 148 SMs", run("--seq-q", 64, "--heads", 1, "--kv-heads", 1, "--gpu", "sm_103", "--check"))
+        text = run("--seq-q", 64, "--gpu", "sm_90", expect=3)
+        self.assertIn("compute capability 9.0", text)
+        self.assertIn("sm_100f", text)
+        self.assertIn("sm_100f", fa4("check", "--driver", SIMULATOR, "--gpu", "sm_90", expect=2))
+        self.assertIn("leave one of them out", fa4("run", "--device", "gpu", "--gpu", "sm_100", expect=2))
+
     def test_nothing_to_compute(self):
         self.assertIn("nothing to compute", run("--batch", 0, "--check"))
         self.assertIn("PASS", run("--seq-q", 3, "--seq-kv", 0, "--check"))
@@ -449,11 +457,25 @@ class Verify(unittest.TestCase):
         self.assertIn("No GPU", fa4("verify", "--gpu-driver", "/absent.so", "--driver", SIMULATOR, "--rows", "add.s32"))
         self.assertIn("absent.so", fa4("verify", "--device", "sim", "--driver", "/absent.so", expect=3))
 
+    def test_one_simulated_gpu(self):
+        for gpu, rows in (("sm_90", "wgmma"), ("sm_100", "tcgen05"), ("sm_103", "tcgen05"), ("sm_103", "add.s32")):
+            fa4("verify", "--device", "sim", "--driver", SIMULATOR, "--gpu", gpu, "--rows", rows, "--json", self.report)
+            self.assertEqual(json.loads(self.report.read_text())["wrong"], [])
+        for gpu, rows in (("sm_90", "tcgen05"), ("sm_100", "wgmma")):
+            self.assertIn(f"no row of {gpu}", fa4("verify", "--device", "sim", "--driver", SIMULATOR, "--gpu", gpu, "--rows", rows, expect=2))
+
     def test_rows_that_do_not_exist(self):
         self.assertIn("frobnicate", fa4("verify", "--device", "sim", "--driver", SIMULATOR, "--rows", "frobnicate", expect=2))
 
 
 class Info(unittest.TestCase):
+    def test_the_simulated_gpu_can_be_another(self):
+        self.assertIn("fa4 simulated GPU (sm_100)", fa4("info", "--driver", SIMULATOR))
+        for gpu, capability, sms, image in (("sm_90", "9.0", "132", "no"), ("sm_100", "10.0", "148", "yes"), ("sm_103", "10.3", "148", "yes")):
+            self.assertRegex(fa4("info", "--driver", SIMULATOR, "--gpu", gpu),
+                             rf"fa4 simulated GPU \({gpu}\) +{re.escape(capability)} +{sms} .* {image} ")
+        self.assertIn("sm_80", fa4("info", "--driver", SIMULATOR, "--gpu", "sm_80", expect=2))
+
     def test_info(self):
         text = fa4("info", "--driver", SIMULATOR)
         for part in ("simulated", "sm_100f cubin", "fa4_forward_f16_d128_full", "fa4_forward_bf16_d128_causal", "setmaxnreg", "softmax 0",

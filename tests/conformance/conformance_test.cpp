@@ -12,6 +12,7 @@
 #include "support/catch.h"
 #include "support/half.h"
 #include "tools/conformance/driver_rows.h"
+#include "tools/conformance/harness.h"
 #include "tools/conformance/isolated.h"
 #include "tools/conformance/support_table.h"
 #include "tools/sim/core/builder.h"
@@ -26,13 +27,13 @@ struct Outcome {
   std::string difference;
 };
 
-// All rows on the simulated GPU, once for all tests.
+// All rows on simulated GPUs, a Hopper or a Blackwell, once for all tests.
 const std::vector<Outcome>& outcomes() {
   static const std::vector<Outcome> list = [] {
     std::vector<const Row*> rows;
     for (const Row& row : all_rows()) rows.push_back(&row);
     std::vector<Outcome> result;
-    run_rows(FA4SIM_LIBRARY, 0, rows, [&](const Row& row, const Answer& answer) {
+    run_rows_simulated(FA4SIM_LIBRARY, rows, [&](const Row& row, const Answer& answer) {
       Outcome o{answer, Standing::documents_only, ""};
       const auto recorded = recorded_h200().rows.find(row.name);
       if (recorded != recorded_h200().rows.end()) {
@@ -161,6 +162,49 @@ TEST_CASE("rows about clusters are clean under the checker", "[checked]") {
       });
 }
 
+TEST_CASE("every simulated GPU takes the kernels of the rows that it has", "[gpus]") {
+  for (const auto& [gpu, number] : {std::pair("sm_90", 90), std::pair("sm_100", 100), std::pair("sm_103", 103)}) {
+    std::vector<const Row*> rows;
+    for (const Row& row : all_rows()) {
+      if (runs_on(row, number / 10) && known_difference(row).empty()) rows.push_back(&row);
+    }
+    struct Taker : Worker {
+      explicit Taker(const std::vector<const Row*>& list) : rows(list) {}
+      std::string work(size_t job, bool*) override {
+        const Row& row = *rows[job];
+        const auto& p = gpu.properties();
+        std::string text = module_for(row, p.major, p.minor);
+        CUfunction function = nullptr;
+        if (text != loaded) {
+          if (module) gpu.driver().cuModuleUnload(module);
+          if (gpu.driver().cuModuleLoadData(&module, text.c_str()) != CUDA_SUCCESS) return gpu.simulator().last_error();
+          loaded = std::move(text);
+        }
+        if (gpu.driver().cuModuleGetFunction(&function, module, row.entry.c_str()) != CUDA_SUCCESS) return gpu.simulator().last_error();
+        return std::to_string(10 * p.major + p.minor);
+      }
+      const std::vector<const Row*>& rows;
+      std::string loaded;
+      CUmodule module = nullptr;
+      fa4::support::Gpu gpu{FA4SIM_LIBRARY, 0};
+    };
+    size_t wrong = 0;
+    run_isolated(
+        rows.size(), 60,
+        [&, name = gpu] {
+          choose_gpu({FA4SIM_LIBRARY, 0, name});
+          return std::make_unique<Taker>(rows);
+        },
+        [&, expected = std::to_string(number)](size_t job, const JobEnd& end) {
+          if (end.result == expected) return;
+          ++wrong;
+          UNSCOPED_INFO(rows[job]->name << ": " << end.result);
+        });
+    INFO(gpu);
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("every row says what it believes and where it is written", "[rows]") {
   for (const Row& row : all_rows()) {
     INFO(row.name);
@@ -169,7 +213,7 @@ TEST_CASE("every row says what it believes and where it is written", "[rows]") {
 }
 
 TEST_CASE("the driver's answers to bad arguments are the recorded ones", "[calls]") {
-  run_driver_rows(FA4SIM_LIBRARY, 0, [&](const DriverRow& row, int result) {
+  run_driver_rows({FA4SIM_LIBRARY, 0, "sm_90"}, [&](const DriverRow& row, int result) {
     const auto recorded = recorded_h200().calls.find(row.name);
     INFO(row.name);
     REQUIRE(recorded != recorded_h200().calls.end());

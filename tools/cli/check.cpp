@@ -41,6 +41,7 @@ void write_report(const CheckRequest& request, const nlohmann::json& report) {
 int check_checked(const CheckRequest& request) {
   RunRequest run = request.problem;
   const Loaded loaded = load(run);
+  simulate(run.gpu);
   const DeviceChoice choice = choose_device(DeviceKind::sim, run.driver);
   support::AttentionDevice device(choice.library, choice.ordinal);
   if (!device.simulated()) throw DeviceError(fmt::format("{} is no simulated GPU", choice.library));

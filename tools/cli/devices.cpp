@@ -2,6 +2,7 @@
 // The choice of a device.
 #include "devices.h"
 
+#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -68,6 +69,10 @@ bool image_runs_on(const std::vector<ImageEntry>& entries, const support::Gpu::P
   for (const ImageEntry& entry : entries)
     if (entry.runs_on(uint32_t(10 * device.major + device.minor))) return true;
   return false;
+}
+
+void simulate(const std::string& gpu) {
+  if (!gpu.empty()) setenv("FA4SIM_GPU", gpu.c_str(), 1);
 }
 
 DeviceChoice choose_device(DeviceKind kind, const std::string& driver) {

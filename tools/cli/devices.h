@@ -39,6 +39,9 @@ GpuList list_gpus(const std::string& library);
 std::vector<ImageEntry> builtin_entries();
 bool image_runs_on(const std::vector<ImageEntry>& entries, const support::Gpu::Properties& device);
 
+// Which GPU a simulated one is from now on, in this process and its children, before its library is opened:
+// "sm_90". "": as it is.
+void simulate(const std::string& gpu);
 // `driver` names the driver library in place of libcuda.so.1 or libfa4sim.so; "" for these.
 DeviceChoice choose_device(DeviceKind kind, const std::string& driver);
 

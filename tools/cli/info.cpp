@@ -41,6 +41,7 @@ void print_devices(const std::string& driver) {
   }
   fmt::print("{}{}", heading("Devices"), table.text());
   for (const std::string& note : notes) fmt::print("  {}\n", note);
+  fmt::print("  The simulated GPU is sm_90, sm_100 or sm_103: --gpu, or FA4SIM_GPU for any program.\n");
 }
 
 void print_image() {
@@ -148,7 +149,7 @@ std::vector<AssembledKernel> parse_ptxas_log(const std::string& log) {
   return kernels;
 }
 
-int info(const std::string& driver) {
+int info(const std::string& driver, const std::string& gpu) {
   try {
     std::vector<const Kernel*> by_head_dim;  // one for each: masks and element types do not change the maps
     for (const Kernel& kernel : kKernels)
@@ -160,6 +161,7 @@ int info(const std::string& driver) {
       dims += (dims.empty() ? "" : ", ") + std::to_string(kernel->config.qk_dim);
     fmt::print("fa4 {}: FlashAttention-4 forward for NVIDIA Blackwell, head dimension {}, fp16 and bf16\n",
                FA4_VERSION_TEXT, dims);
+    simulate(gpu);
     print_devices(driver);
     print_image();
     print_roles(*by_head_dim.front());

@@ -15,7 +15,8 @@ struct AssembledKernel {
 // Reads the text of `ptxas -v`. Throws std::runtime_error when an entry lacks one of its lines.
 std::vector<AssembledKernel> parse_ptxas_log(const std::string& log);
 
-// `driver`: the simulator's library in place of the one that is found; "" to search. Returns an exit code.
-int info(const std::string& driver);
+// `driver`: the simulator's library in place of the one that is found; "" to search. `gpu`: which one is
+// simulated, "" for the default. Returns an exit code.
+int info(const std::string& driver, const std::string& gpu);
 
 }  // namespace fa4::cli

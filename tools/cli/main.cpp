@@ -39,10 +39,15 @@ void add_problem(CLI::App* run, RunRequest& r) {
   run->add_option("--scale", r.scale, "Softmax scale; default: 1 / sqrt(head dimension)")->group("Problem");
 }
 
+CLI::Option* add_gpu(CLI::App* command, std::string& gpu, const char* meaning) {
+  return command->add_option("--gpu", gpu, meaning)->check(CLI::IsMember({"sm_90", "sm_100", "sm_103"}));
+}
+
 void add_device(CLI::App* run, RunRequest& r) {
   run->add_option("--driver", r.driver, "Driver library in place of libcuda.so.1 or libfa4sim.so")
       ->group("Device");
-  run->add_option("--sms", r.sms, "SMs of the simulated GPU (148); an upper bound on CTAs on a real one")
+  add_gpu(run, r.gpu, "The GPU that is simulated; default: sm_100")->group("Device");
+  run->add_option("--sms", r.sms, "SMs of the simulated GPU (148 or 132); an upper bound on CTAs on a real one")
       ->check(CLI::Range(1, 65535))
       ->group("Device");
   run->add_option("--threads", r.threads,
@@ -165,6 +170,7 @@ CLI::App* add_verify(CLI::App& app, VerifyRequest& r) {
       ->default_str("auto");
   verify->add_option("--gpu-driver", r.gpu_driver, "Driver library in place of libcuda.so.1");
   verify->add_option("--driver", r.sim_driver, "The simulated GPU's driver library in place of the one that is found");
+  add_gpu(verify, r.gpu, "The GPU that is simulated; default: as the real one, or one that has the row");
   verify->add_option("--rows", r.rows, "Only rows whose name contains this");
   verify->add_option("--json", r.json_path, "Write the whole report here");
   return verify;
@@ -197,17 +203,18 @@ int main(int argc, char** argv) {
   const CLI::App* check_command = add_check(app, check_request);
   VerifyRequest verify_request;
   const CLI::App* verify_command = add_verify(app, verify_request);
-  std::string driver;
+  std::string driver, gpu;
   CLI::App* info =
       app.add_subcommand("info", "Devices, the image, and the kernel's roles, memory maps and barriers");
   info->add_option("--driver", driver,
                    "The simulated GPU's driver library in place of the one that is found");
+  add_gpu(info, gpu, "The GPU that is simulated; default: sm_100");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kSuccess : kRefused;
   }
-  if (info->parsed()) return fa4::cli::info(driver);
+  if (info->parsed()) return fa4::cli::info(driver, gpu);
   if (verify_command->parsed()) return fa4::cli::verify(verify_request);
   if (check_command->parsed()) {
     if (check_command->count("--seq-q") && !check_command->count("--seq-kv"))

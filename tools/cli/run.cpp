@@ -198,12 +198,17 @@ bool check(const support::Problem& problem, const support::Inputs& inputs, const
 int run_checked(const RunRequest& request) {
   const Loaded loaded = load(request);
   const support::Problem& problem = loaded.problem;
-  const DeviceChoice choice = choose_device(request.device, request.driver);
+  if (!request.gpu.empty() && request.device == DeviceKind::gpu)
+    throw Refusal("--gpu names a GPU to simulate, --device gpu asks for a real one: leave one of them out");
+  simulate(request.gpu);
+  const DeviceKind kind = request.gpu.empty() ? request.device : DeviceKind::sim;
+  const DeviceChoice choice = choose_device(kind, request.driver);
   support::AttentionDevice device(choice.library, choice.ordinal);
   if (request.device == DeviceKind::gpu && device.simulated())
     throw DeviceError(fmt::format("--device gpu: {} is a simulated GPU", choice.library));
-  if (request.device == DeviceKind::sim && !device.simulated())
-    throw DeviceError(fmt::format("--device sim: {} is no simulated GPU", choice.library));
+  if (kind == DeviceKind::sim && !device.simulated())
+    throw DeviceError(fmt::format("{}: {} is no simulated GPU",
+                                  request.gpu.empty() ? "--device sim" : "--gpu", choice.library));
   device.set_host_threads(request.threads);
   if (request.hazards && !device.simulated())
     throw Refusal(fmt::format(
@@ -213,7 +218,7 @@ int run_checked(const RunRequest& request) {
     throw DeviceError(device.gpu().simulator().last_error());
 
   const support::Gpu::Properties& properties = device.gpu().properties();
-  const uint32_t sms = request.sms ? request.sms : device.simulated() ? 148 : uint32_t(properties.sm_count);
+  const uint32_t sms = request.sms ? request.sms : uint32_t(properties.sm_count);
   line("problem", fmt::format("{}, scale {:.7g}, {}", support::describe(problem), problem.effective_scale(),
                               loaded.source));
   std::string limit;
@@ -230,7 +235,7 @@ int run_checked(const RunRequest& request) {
                       : request.scheduler == "linear" ? FA4_SCHEDULER_LINEAR
                                                       : FA4_SCHEDULER_AUTO;
   options.lse = request.check || !request.lse_path.empty();
-  options.sm_count = request.sms;
+  options.sm_count = device.simulated() ? sms : request.sms;
   support::RunResult result;
   const Clock::time_point start = Clock::now();
   {

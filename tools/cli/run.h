@@ -27,6 +27,7 @@ struct RunRequest {
 
   DeviceKind device = DeviceKind::automatic;
   std::string driver;
+  std::string gpu;  // which one is simulated ("sm_90"); "": sm_100, or as FA4SIM_GPU says
   uint32_t sms = 0;
   uint32_t threads = 0;
   bool check = false;

@@ -37,11 +37,20 @@ struct Report {
   std::vector<Finding> wrong;
 };
 
-// What the GPU has; without one all rows, as the simulated GPU knows the instructions of Hopper and Blackwell.
-std::vector<const Row*> chosen_rows(const VerifyRequest& request, std::optional<int> gpu_major) {
+// The devices that are held against each other. Without a real one: the recorded answers of a Hopper. An empty `sim_gpu`: each
+// row runs on the simulated GPU that has it.
+struct Devices {
+  std::optional<Source> real;
+  DeviceText device;  // the real one's
+  std::string sim, sim_gpu;
+};
+
+// What the GPUs have.
+std::vector<const Row*> chosen_rows(const VerifyRequest& request, const Devices& devices) {
   std::vector<const Row*> rows;
+  const int simulated = devices.sim_gpu.empty() ? 0 : std::stoi(devices.sim_gpu.substr(3)) / 10;
   for (const Row& row : all_rows()) {
-    const bool runs = !gpu_major || runs_on(row, *gpu_major);
+    const bool runs = (!devices.real || runs_on(row, devices.device.major)) && (!simulated || runs_on(row, simulated));
     if (runs && row.name.find(request.rows) != std::string::npos) rows.push_back(&row);
   }
   return rows;
@@ -72,19 +81,19 @@ void judge(Report& report, const Row& row, const std::string& difference, json& 
       {row.name, std::string(row.family), std::string(row.section), row.belief, difference, ""});
 }
 
-void compare_rows(const VerifyRequest& request, const std::optional<std::string>& gpu, int ordinal,
-                  int gpu_major, const std::string& sim, Report& report) {
-  const std::vector<const Row*> rows = chosen_rows(request, gpu ? std::optional(gpu_major) : std::nullopt);
+void compare_rows(const VerifyRequest& request, const Devices& devices, Report& report) {
+  const std::vector<const Row*> rows = chosen_rows(request, devices);
+  const std::optional<Source>& gpu = devices.real;
   std::vector<Answer> real;
   if (gpu) {
     fmt::print("{} rows on the GPU\n", rows.size());
-    run_rows(*gpu, ordinal, rows, [&](const Row&, const Answer& answer) { real.push_back(answer); });
+    run_rows(*gpu, rows, [&](const Row&, const Answer& answer) { real.push_back(answer); });
   }
   fmt::print("{} rows on the simulated GPU\n", rows.size());
   std::map<std::string, Tally> families;
   json list = json::array();
   size_t index = 0;
-  run_rows(sim, 0, rows, [&](const Row& row, const Answer& simulated) {
+  const auto compare = [&](const Row& row, const Answer& simulated) {
     const size_t i = index++;
     json entry{{"name", row.name}, {"family", row.family}};
     const Record mine = record_of(simulated);
@@ -111,7 +120,11 @@ void compare_rows(const VerifyRequest& request, const std::optional<std::string>
       t.equal += entry["equal"] == true;
     }
     list.push_back(std::move(entry));
-  });
+  };
+  if (devices.sim_gpu.empty())
+    run_rows_simulated(devices.sim, rows, compare);
+  else
+    run_rows({devices.sim, 0, devices.sim_gpu}, rows, compare);
   report.document["rows"] = std::move(list);
   Table table({"family", ">rows", ">equal"});
   for (const auto& [name, tally] : families)
@@ -119,16 +132,17 @@ void compare_rows(const VerifyRequest& request, const std::optional<std::string>
   fmt::print("\n{}{}", heading("Instructions"), table.text());
 }
 
-void compare_calls(const std::optional<std::string>& gpu, int ordinal, const std::string& sim,
-                   Report& report) {
+void compare_calls(const Devices& devices, Report& report) {
+  const std::optional<Source>& gpu = devices.real;
   std::map<std::string, int> expected;
   if (gpu)
-    run_driver_rows(*gpu, ordinal, [&](const DriverRow& row, int result) { expected[row.name] = result; });
+    run_driver_rows(*gpu, [&](const DriverRow& row, int result) { expected[row.name] = result; });
   else
     expected.insert(recorded_h200().calls.begin(), recorded_h200().calls.end());
   size_t equal = 0, stricter = 0, total = 0;
   json list = json::array();
-  run_driver_rows(sim, 0, [&](const DriverRow& row, int result) {
+  const std::string simulated = devices.sim_gpu.empty() ? "sm_90" : devices.sim_gpu;  // as the recorded one
+  run_driver_rows({devices.sim, 0, simulated}, [&](const DriverRow& row, int result) {
     ++total;
     const auto other = expected.find(row.name);
     const int theirs = other == expected.end() ? 0 : other->second;
@@ -184,8 +198,8 @@ std::vector<AttentionCase> attention_cases(bool real) {
 // Returns JSON text: what was wrong with the case, and the best time of several runs.
 class AttentionWorker : public Worker {
  public:
-  AttentionWorker(const std::string& library, int ordinal, bool real)
-      : device_(library, ordinal), cases_(attention_cases(real)) {}
+  AttentionWorker(const Source& source, bool real)
+      : device_(source.library, source.ordinal), cases_(attention_cases(real)) {}
   std::string work(size_t job, bool* broken) override {
     const AttentionCase& c = cases_[job];
     const support::Inputs inputs = support::make_inputs(c.problem, 1);
@@ -225,12 +239,15 @@ class AttentionWorker : public Worker {
   std::vector<AttentionCase> cases_;
 };
 
-void check_attention(const std::string& library, int ordinal, bool real, Report& report) {
+void check_attention(const Source& source, bool real, Report& report) {
   json list = json::array();
   Table table({"case", "problem", "result", ">time", ">TFLOP/s"});
   run_isolated(
       attention_cases(real).size(), 300,
-      [&] { return std::make_unique<AttentionWorker>(library, ordinal, real); },
+      [&] {
+        choose_gpu(source);
+        return std::make_unique<AttentionWorker>(source, real);
+      },
       [&](size_t job, const JobEnd& end) {
         json result =
             end.ended_process
@@ -255,14 +272,18 @@ void check_attention(const std::string& library, int ordinal, bool real, Report&
 int verify(const VerifyRequest& request) {
   Report report;
   try {
-    const std::string sim = request.sim_driver.empty() ? find_simulator() : request.sim_driver;
-    std::optional<std::string> gpu;
-    DeviceText device;
+    Devices devices;
+    devices.sim = request.sim_driver.empty() ? find_simulator() : request.sim_driver;
+    devices.sim_gpu = request.gpu;
+    DeviceText& device = devices.device;
     if (request.device != DeviceKind::sim) {
       const std::string library = request.gpu_driver.empty() ? "libcuda.so.1" : request.gpu_driver;
       try {
-        device = ask_device(library, 0);
-        gpu = library;
+        device = ask_device({library});
+        devices.real = Source{library};
+        const std::string same = fmt::format("sm_{}", 10 * device.major + device.minor);
+        if (request.gpu.empty() && (same == "sm_90" || same == "sm_103")) devices.sim_gpu = same;
+        if (request.gpu.empty() && device.major == 10 && device.minor != 3) devices.sim_gpu = "sm_100";
       } catch (const std::runtime_error& error) {
         if (request.device == DeviceKind::gpu) throw DeviceError(error.what());
         fmt::print("No GPU: {}\nThe rows run on the simulated GPU against answers recorded from {}.\n\n",
@@ -272,7 +293,7 @@ int verify(const VerifyRequest& request) {
     }
     report.document["fa4"] = FA4_VERSION_TEXT;
     report.document["toolkit"] = fmt::format("CUDA {}.{}", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
-    if (gpu) {
+    if (devices.real) {
       report.document["gpu"] = {{"name", device.name},
                                 {"compute_capability", fmt::format("{}.{}", device.major, device.minor)},
                                 {"driver", device.driver}};
@@ -283,22 +304,29 @@ int verify(const VerifyRequest& request) {
                                      {"driver", recorded_h200().driver},
                                      {"toolkit", recorded_h200().toolkit}};
     }
-    if (chosen_rows(request, gpu ? device.major : 10).empty()) {
-      fmt::print(stderr, "fa4 verify: no row's name contains '{}'\n", request.rows);
+    if (chosen_rows(request, devices).empty()) {
+      fmt::print(stderr, "fa4 verify: no row{} has a name that contains '{}'\n", request.gpu.empty() ? "" : " of " + request.gpu, request.rows);
       return kRefused;
     }
-    compare_rows(request, gpu, 0, device.major, sim, report);
+    compare_rows(request, devices, report);
     if (request.rows.empty()) {
-      compare_calls(gpu, 0, sim, report);
-      support::Gpu::Properties properties;
-      properties.major = device.major, properties.minor = device.minor;
-      if (gpu && image_runs_on(builtin_entries(), properties)) {
-        check_attention(*gpu, 0, true, report);
+      compare_calls(devices, report);
+      const auto image_runs = [](int number) {
+        support::Gpu::Properties properties;
+        properties.major = number / 10, properties.minor = number % 10;
+        return image_runs_on(builtin_entries(), properties);
+      };
+      if (devices.real && image_runs(10 * device.major + device.minor)) {
+        check_attention(*devices.real, true, report);
       } else {
-        if (gpu)
+        if (devices.real)
           fmt::print("\nThe image has no code for this GPU ({}): attention runs on the simulated GPU.\n",
                      describe_image(builtin_entries()));
-        check_attention(sim, 0, false, report);
+        const std::string simulated = !request.gpu.empty() ? request.gpu : "sm_100";
+        if (image_runs(std::stoi(simulated.substr(3))))
+          check_attention({devices.sim, 0, simulated}, false, report);
+        else
+          fmt::print("\nThe image has no code for {} ({}): no attention.\n", simulated, describe_image(builtin_entries()));
       }
     }
   } catch (const std::runtime_error& error) {

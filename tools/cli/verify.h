@@ -12,6 +12,7 @@ struct VerifyRequest {
   DeviceKind device = DeviceKind::automatic;
   std::string gpu_driver;  // in place of libcuda.so.1
   std::string sim_driver;  // in place of libfa4sim.so
+  std::string gpu;         // which one is simulated ("sm_90"), for all rows that it has; "": as the real or the recorded one
   std::string rows;        // only rows whose name contains this
   std::string json_path;   // "" : no JSON
 };

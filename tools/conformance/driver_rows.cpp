@@ -510,7 +510,7 @@ namespace {
 
 class DriverWorker : public Worker {
  public:
-  DriverWorker(const std::string& library, int ordinal) : gpu_(library, ordinal) {}
+  explicit DriverWorker(const Source& source) : gpu_(source.library, source.ordinal) {}
   std::string work(size_t job, bool* broken) override {
     const DriverRow& row = driver_rows()[job];
     *broken = row.faults;
@@ -523,11 +523,14 @@ class DriverWorker : public Worker {
 
 }  // namespace
 
-void run_driver_rows(const std::string& library, int ordinal,
-                     const std::function<void(const DriverRow& row, int result)>& done) {
+void run_driver_rows(const Source& source, const std::function<void(const DriverRow& row, int result)>& done) {
   constexpr int kSeconds = 60;
   run_isolated(
-      driver_rows().size(), kSeconds, [&] { return std::make_unique<DriverWorker>(library, ordinal); },
+      driver_rows().size(), kSeconds,
+      [&] {
+        choose_gpu(source);
+        return std::make_unique<DriverWorker>(source);
+      },
       [&](size_t job, const JobEnd& end) {
         done(driver_rows()[job], end.ended_process ? kEndedProcess : std::stoi(end.result));
       });

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness.h"
 #include "tests/support/gpu.h"
 
 namespace fa4::conformance {
@@ -26,7 +27,6 @@ void add_cluster_calls(std::vector<DriverRow>& rows);  // those about clusters
 
 // Makes the calls in child processes on a device of the library; kEndedProcess where a call ended its
 // process.
-void run_driver_rows(const std::string& library, int ordinal,
-                     const std::function<void(const DriverRow& row, int result)>& done);
+void run_driver_rows(const Source& source, const std::function<void(const DriverRow& row, int result)>& done);
 
 }  // namespace fa4::conformance

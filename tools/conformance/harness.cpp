@@ -2,9 +2,12 @@
 #include "harness.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <stdexcept>
+#include <unordered_map>
 
 #include "isolated.h"
 
@@ -119,8 +122,8 @@ namespace {
 
 class RowWorker : public Worker {
  public:
-  RowWorker(const std::string& library, int ordinal, const std::vector<const Row*>& rows)
-      : gpu_(library, ordinal), runner_(gpu_), rows_(rows) {}
+  RowWorker(const Source& source, const std::vector<const Row*>& rows)
+      : gpu_(source.library, source.ordinal), runner_(gpu_), rows_(rows) {}
   std::string work(size_t job, bool* broken) override {
     const Answer answer = runner_.run(*rows_[job]);
     *broken = answer.lost;
@@ -154,7 +157,7 @@ Answer answer_of(const JobEnd& end) {
 
 class Ask : public Worker {
  public:
-  Ask(const std::string& library, int ordinal) : library_(library), ordinal_(ordinal) {}
+  explicit Ask(const Source& source) : library_(source.library), ordinal_(source.ordinal) {}
   std::string work(size_t, bool*) override {
     int version = 0;
     const auto devices = support::Gpu::list(library_, &version);
@@ -172,16 +175,28 @@ class Ask : public Worker {
 
 }  // namespace
 
-DeviceText ask_device(const std::string& library, int ordinal) {
+void choose_gpu(const Source& source) {
+  if (!source.simulated.empty()) setenv("FA4SIM_GPU", source.simulated.c_str(), 1);
+}
+
+std::string gpu_of(const Row& row) {
+  return row.needs == Needs::blackwell ? "sm_100" : "sm_90";
+}
+
+DeviceText ask_device(const Source& source) {
   DeviceText device;
   std::string failure;
   run_isolated(
-      1, 60, [&] { return std::make_unique<Ask>(library, ordinal); },
+      1, 60,
+      [&] {
+        choose_gpu(source);
+        return std::make_unique<Ask>(source);
+      },
       [&](size_t, const JobEnd& end) {
         int version = 0;
         const size_t line = end.result.find('\n');
         if (end.ended_process || line == std::string::npos) {
-          failure = library + ": " + end.result;
+          failure = source.library + ": " + end.result;
           return;
         }
         device.name = end.result.substr(0, line);
@@ -193,12 +208,26 @@ DeviceText ask_device(const std::string& library, int ordinal) {
   return device;
 }
 
-void run_rows(const std::string& library, int ordinal, const std::vector<const Row*>& rows,
+void run_rows(const Source& source, const std::vector<const Row*>& rows,
               const std::function<void(const Row& row, const Answer& answer)>& done) {
   constexpr int kSeconds = 60;
   run_isolated(
-      rows.size(), kSeconds, [&] { return std::make_unique<RowWorker>(library, ordinal, rows); },
+      rows.size(), kSeconds,
+      [&] {
+        choose_gpu(source);
+        return std::make_unique<RowWorker>(source, rows);
+      },
       [&](size_t job, const JobEnd& end) { done(*rows[job], answer_of(end)); });
+}
+
+void run_rows_simulated(const std::string& library, const std::vector<const Row*>& rows,
+                        const std::function<void(const Row& row, const Answer& answer)>& done) {
+  std::map<std::string, std::vector<const Row*>> of_gpu;
+  for (const Row* row : rows) of_gpu[gpu_of(*row)].push_back(row);
+  std::unordered_map<const Row*, Answer> answers;
+  for (const auto& [gpu, list] : of_gpu)
+    run_rows({library, 0, gpu}, list, [&](const Row& row, const Answer& answer) { answers[&row] = answer; });
+  for (const Row* row : rows) done(*row, answers[row]);
 }
 
 std::string difference(const Row& row, const Answer& expected, const Answer& got, const char* expected_name,

@@ -39,21 +39,34 @@ class Runner {
   CUmodule module_ = nullptr;
 };
 
+// A device of a driver library.
+struct Source {
+  std::string library;
+  int ordinal = 0;
+  std::string simulated = {};  // which GPU it is to be if it is a simulated one ("sm_90"); "": as the environment says
+};
+// Before the library is opened, in the process that opens it.
+void choose_gpu(const Source& source);
+// The simulated GPU that has the row: a Hopper for all but a Blackwell's own.
+std::string gpu_of(const Row& row);
+
 struct DeviceText {
   std::string name, driver;  // "NVIDIA H200", "CUDA 13.0"
   int major = 0, minor = 0, count = 0;
 };
 // What the library's device is, asked in a child process. Throws std::runtime_error with a sentence when
 // there is none.
-DeviceText ask_device(const std::string& library, int ordinal);
+DeviceText ask_device(const Source& source);
 
 // Status of a row whose process ended before it answered.
 constexpr int kEndedProcess = -1;
 
-// Runs rows in child processes (isolated.h) on a device of the library, in order. Rows that the device cannot
-// run are left out. The calling process must not have opened a GPU.
-void run_rows(const std::string& library, int ordinal, const std::vector<const Row*>& rows,
-              const std::function<void(const Row& row, const Answer& answer)>& done);
+// Runs rows in child processes (isolated.h), in order. The device must have them. The calling process must not have opened a
+// GPU.
+void run_rows(const Source& source, const std::vector<const Row*>& rows, const std::function<void(const Row& row, const Answer& answer)>& done);
+// The same on simulated GPUs, each row on the one that has it (gpu_of).
+void run_rows_simulated(const std::string& library, const std::vector<const Row*>& rows,
+                        const std::function<void(const Row& row, const Answer& answer)>& done);
 
 // The first element that differs, with its inputs and both results; "" when they agree.
 std::string difference(const Row& row, const Answer& expected, const Answer& got, const char* expected_name,

@@ -3,7 +3,7 @@
 //   --rows TEXT        only the rows whose name contains TEXT, in the place of those that OUTPUT holds
 //   --outputs FOLDER   also writes every row's whole output to a file of FOLDER
 //   --against FOLDER   compares with such files and prints the first element that differs
-//   --all              runs rows that only other chips have, too, as the simulated GPU can
+//   --all              for a simulated GPU: all rows, each on the GPU that has it
 // With `ptx` for the driver library, writes every module to the folder OUTPUT instead.
 #include <cstdio>
 #include <filesystem>
@@ -42,7 +42,7 @@ struct Options {
 
 int record(const Options& o) {
   const auto& [library, output, only, outputs, against, all] = o;
-  const DeviceText device = ask_device(library, 0);
+  const DeviceText device = ask_device({library});
   Recording recording;
   if (!only.empty()) {
     std::ifstream file(output);
@@ -65,7 +65,7 @@ int record(const Options& o) {
     }
     return folder + "/" + name;
   };
-  run_rows(library, 0, rows, [&](const Row& row, const Answer& answer) {
+  const auto record_row = [&](const Row& row, const Answer& answer) {
     if (answer.status != 0)
       std::cout << "row " << row.name << ": " << answer.status << " " << answer.failure << std::endl;
     recording.rows.insert_or_assign(row.name, record_of(answer));
@@ -83,11 +83,15 @@ int record(const Options& o) {
       const std::string text = difference(row, expected, answer, "expected", "got");
       if (!text.empty()) std::cout << "DIFF " << row.name << ": " << text << std::endl, ++differ;
     }
-  });
+  };
+  if (all)
+    run_rows_simulated(library, rows, record_row);
+  else
+    run_rows({library}, rows, record_row);
   std::cout << rows.size() << " rows, " << differ << " differ" << std::endl;
   std::ofstream(output) << text_of(recording);
   if (!only.empty()) return 0;
-  run_driver_rows(library, 0,
+  run_driver_rows({library},
                   [&](const DriverRow& row, int result) { recording.calls.emplace(row.name, result); });
   std::ofstream(output) << text_of(recording);
   std::cout << recording.calls.size() << " calls" << std::endl;

@@ -64,6 +64,10 @@ class Runtime(unittest.TestCase):
     def test_number_of_sms(self):
         run("all", FA4SIM_SMS="1")
 
+    def test_another_gpu(self):
+        said = run("print", FA4SIM_GPU="sm_90", FA4SIM_LOG="1")  # the program's code is for sm_100
+        self.assertIn("the simulated GPU, sm_90, runs PTX for sm_90a", said)
+
     def test_log(self):
         self.assertIn("fa4sim: error 700: kernel", run("all", FA4SIM_LOG="1"))
 
@@ -116,6 +120,7 @@ assert not table
 
     def test_a_variable_that_makes_no_sense(self):
         self.assertIn("FA4SIM_MODEL is 'gpu': isa or silicon is expected", run("race", expect=2, FA4SIM_MODEL="gpu"))
+        self.assertIn("FA4SIM_GPU is 'h100': sm_90, sm_100 or sm_103 is expected", run("race", expect=2, FA4SIM_GPU="h100"))
         self.assertIn("FA4SIM_CHECK is 'yes'", run("race", expect=2, FA4SIM_CHECK="yes"))
 
 

@@ -110,9 +110,9 @@ TEST_CASE("the number of SMs is a parameter") {
   CHECK(CALL(fa4sim_configure, &config) == 0);
   CHECK(CALL(fa4sim_get_config, &config) == 0);
   CHECK(config.sm_count == 148);
-  config.reserved = 1;
+  config.gpu = 1;
   CHECK(CALL(fa4sim_configure, &config) == CUDA_ERROR_INVALID_VALUE);
-  config.reserved = 0;
+  config.gpu = 0;
   config.sm_count = 70000;
   CHECK(CALL(fa4sim_configure, &config) == CUDA_ERROR_INVALID_VALUE);
   says("70000");

@@ -77,7 +77,7 @@ TEST_CASE("PTX loads if its target runs on 10.0") {
   };
   for (const Row& row :
        {Row{"sm_100f", CUDA_SUCCESS}, Row{"sm_100a", CUDA_SUCCESS}, Row{"sm_100", CUDA_SUCCESS},
-        Row{"sm_90", CUDA_SUCCESS}, Row{"sm_80", CUDA_SUCCESS}, Row{"sm_90a", CUDA_SUCCESS},
+        Row{"sm_90", CUDA_SUCCESS}, Row{"sm_80", CUDA_SUCCESS}, Row{"sm_90a", CUDA_ERROR_INVALID_PTX},
         Row{"sm_103", CUDA_ERROR_INVALID_PTX}, Row{"sm_103a", CUDA_ERROR_INVALID_PTX},
         Row{"sm_120a", CUDA_ERROR_INVALID_PTX}, Row{"sm_101f", CUDA_ERROR_INVALID_PTX}}) {
     INFO(row.target);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "machine.h"
+#include "targets.h"
 
 namespace fa4::sim {
 
@@ -440,6 +441,7 @@ void Builder::lay_out_variables() {
 void Builder::decode_instruction() {
   const auto family = families().find(instruction_->parts[0]);
   if (family == families().end()) refuse("the instruction '" + std::string(instruction_->opcode) + "' is not simulated");
+  if (const std::string missing = missing_in_target(*instruction_, module_); !missing.empty()) refuse(missing);
   Modifiers modifiers(*instruction_);
   family->second(*this, modifiers);
   if (!modifiers.first_left().empty()) {

@@ -527,8 +527,6 @@ void build_mma_async(Builder& b, Modifiers& m) {
 }
 
 void build_wgmma(Builder& b, Modifiers& m) {
-  if (b.module().target != "sm_90a")
-    b.refuse("wgmma is an instruction of the target sm_90a; this module's is " + b.module().target);
   const auto verb = m.take_any({"mma_async", "fence", "commit_group", "wait_group"});
   if (verb.empty()) b.refuse("wgmma is wgmma.mma_async, .fence, .commit_group or .wait_group");
   if (!m.take("sync") || !m.take("aligned")) b.refuse("this instruction is .sync.aligned");

@@ -75,12 +75,17 @@ void tell(const Finding& finding) {
 
 }  // namespace
 
-CUresult configure_from_environment(DeviceConfig* config) {
+CUresult configure_from_environment(DeviceConfig* config, const GpuKind** gpu) {
+  if (const char* name = std::getenv("FA4SIM_GPU"); name != nullptr && *name != '\0') {
+    const GpuKind* const found = find_gpu(std::string_view(name));
+    if (found == nullptr) return refuse_variable("FA4SIM_GPU", name, kGpuNames);
+    *gpu = found;
+  }
   uint64_t sms = 0, threads = 0, budget = 0;
   if (CUresult r = read_environment("FA4SIM_SMS", 65535, &sms)) return r;
   if (CUresult r = read_environment("FA4SIM_HOST_THREADS", 1024, &threads)) return r;
   if (CUresult r = read_environment("FA4SIM_BUDGET", UINT64_MAX, &budget)) return r;
-  config->sm_count = sms == 0 ? default_sm_count : static_cast<uint32_t>(sms);
+  config->sm_count = sms == 0 ? (*gpu)->sm_count : static_cast<uint32_t>(sms);
   config->host_threads = static_cast<uint32_t>(threads);
   config->instruction_budget = budget;
   return CUDA_SUCCESS;

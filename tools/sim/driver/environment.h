@@ -10,8 +10,8 @@
 
 namespace fa4::sim::driver {
 
-// Reads FA4SIM_SMS, FA4SIM_HOST_THREADS and FA4SIM_BUDGET into *config.
-CUresult configure_from_environment(DeviceConfig* config);
+// Reads FA4SIM_GPU, FA4SIM_SMS, FA4SIM_HOST_THREADS and FA4SIM_BUDGET into *config and *gpu.
+CUresult configure_from_environment(DeviceConfig* config, const GpuKind** gpu);
 
 // Reads FA4SIM_CHECK, FA4SIM_SEED, FA4SIM_MODEL and FA4SIM_LOG and does what they say. The device is there.
 CUresult watch_from_environment(State& s);

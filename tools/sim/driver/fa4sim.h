@@ -3,11 +3,11 @@
  * What libfa4sim.so exports beyond the CUDA driver functions: the parameters of the simulated GPU, and what
  * can be read from it after a launch. All functions are thread-safe; a status of 0 is success, otherwise
  * fa4sim_last_error() has a sentence. For programs that do not know this header, cuInit reads environment
- * variables: FA4SIM_SMS, FA4SIM_HOST_THREADS and FA4SIM_BUDGET (numbers) set the parameters of fa4sim_config;
- * FA4SIM_SEED=n is fa4sim_set_adversarial(n, 0); FA4SIM_MODEL=silicon lets a program rely on what hardware does beside
- * the PTX ISA (isa, the default); FA4SIM_CHECK=1 turns the checker on and prints findings and faults to stderr
- * after each launch, and their number when the program ends; FA4SIM_LOG=1 prints the sentence of every call that
- * fails to stderr.
+ * variables: FA4SIM_GPU (sm_90, sm_100 or sm_103), FA4SIM_SMS, FA4SIM_HOST_THREADS and FA4SIM_BUDGET (numbers) set
+ * the parameters of fa4sim_config; FA4SIM_SEED=n is fa4sim_set_adversarial(n, 0); FA4SIM_MODEL=silicon lets a program
+ * rely on what hardware does beside the PTX ISA (isa, the default); FA4SIM_CHECK=1 turns the checker on and prints
+ * findings and faults to stderr after each launch, and their number when the program ends; FA4SIM_LOG=1 prints the
+ * sentence of every call that fails to stderr.
  */
 #ifndef FA4_SIM_FA4SIM_H
 #define FA4_SIM_FA4SIM_H
@@ -22,9 +22,10 @@ extern "C" {
 
 typedef struct fa4sim_config {
   uint32_t struct_size;  /* sizeof(fa4sim_config) */
-  uint32_t sm_count;     /* 0: 148 */
+  uint32_t sm_count;     /* 0: as many as the GPU has, 148 or 132 */
   uint32_t host_threads; /* 0: all cores. Results do not depend on it */
-  uint32_t reserved;     /* zero */
+  uint32_t gpu; /* which GPU it is: 90 (an H200), 100 (a B200) or 103 (a B300); 0: 100, after cuInit the one that is there.
+                   It cannot change after cuInit */
   uint64_t
       instruction_budget; /* warp instructions a CTA may execute before the run ends with a report; 0: 2^32 */
 } fa4sim_config;
@@ -89,7 +90,7 @@ typedef struct fa4sim_event {
 
 /* Applies from the next launch. May be called before cuInit, and then goes before the environment. */
 FA4SIM_API int fa4sim_configure(const fa4sim_config* config);
-/* struct_size must be set. Gives what is in force: no zeros for defaults in sm_count. */
+/* struct_size must be set. Gives what is in force: no zeros for defaults in sm_count and gpu. */
 FA4SIM_API int fa4sim_get_config(fa4sim_config* config);
 
 /* Of the last launch. Questions about it wait for a launch that runs in another thread. */

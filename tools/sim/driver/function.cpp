@@ -65,7 +65,7 @@ CUresult get_attribute(int* value, CUfunction_attribute attribute, CUfunction ha
         *value = function.code->ptx_version;
         break;
       case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-        *value = 10 * compute_major + compute_minor;
+        *value = static_cast<int>(state().gpu->number);
         break;
       case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         *value = static_cast<int>(function.max_dynamic_shared);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "../ptx/target.h"
 #include "state.h"
 
 namespace fa4::sim::driver {
@@ -59,9 +60,6 @@ CUresult damaged(const std::string& what) {
   return fail(CUDA_ERROR_INVALID_IMAGE, "damaged fatbinary: " + what);
 }
 
-const char* simulated_targets =
-    "the simulated GPU runs PTX for sm_100, sm_100a, sm_100f, sm_90a, and for older targets without a letter";
-
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -106,7 +104,7 @@ CUresult take_text(std::string_view text, Image* image) {
                                                         " is newer than 9.0");
   int rank;
   if (!runs_target(header.target, &rank))
-    return fail(CUDA_ERROR_INVALID_PTX, "the PTX is for target " + header.target + ": " + simulated_targets);
+    return fail(CUDA_ERROR_INVALID_PTX, "the PTX is for target " + header.target + ": " + state().gpu->accepts());
   image->ptx = text;
   image->header = header;
   return CUDA_SUCCESS;
@@ -180,7 +178,7 @@ CUresult read_fatbinary(const unsigned char* bytes, size_t size, Image* image) {
                 "the fatbinary holds " + list +
                     ": compressed code is not read, make it with fatbinary --compress=false "
                     "(nvcc -Xfatbin -compress=false)");
-  return fail(CUDA_ERROR_NO_BINARY_FOR_GPU, "the fatbinary holds " + list + ": " + simulated_targets);
+  return fail(CUDA_ERROR_NO_BINARY_FOR_GPU, "the fatbinary holds " + list + ": " + state().gpu->accepts());
 }
 
 }  // namespace
@@ -205,20 +203,11 @@ bool read_ptx_header(std::string_view text, PtxHeader* header) {
   return true;
 }
 
-bool runs_target(std::string_view target, int* rank) {
-  if (target == "sm_100f") return *rank = 1001, true;
-  if (target == "sm_100a") return *rank = 1002, true;
-  if (target == "sm_90a") return *rank = 1, true;  // not a Blackwell's, but its instructions are simulated too
-  if (!target.starts_with("sm_")) return false;
-  target.remove_prefix(3);
-  if (target.size() < 2 || target.size() > 3) return false;
-  int number = 0;
-  for (char c : target) {
-    if (!std::isdigit(static_cast<unsigned char>(c))) return false;
-    number = 10 * number + (c - '0');
-  }
-  *rank = 10 * number;
-  return number <= 10 * compute_major + compute_minor;
+bool runs_target(std::string_view text, int* rank) {
+  const auto target = ptx::read_target(text);
+  if (!target || !ptx::runs(state().gpu->number, *target)) return false;
+  *rank = 10 * static_cast<int>(target->number) + (target->letter == 'a' ? 2 : target->letter == 'f' ? 1 : 0);
+  return true;
 }
 
 CUresult read_image(const void* image_bytes, size_t size, Image* image) {
@@ -234,7 +223,7 @@ CUresult read_image(const void* image_bytes, size_t size, Image* image) {
   if (begins_with(0x464c'457f))
     return fail(
         CUDA_ERROR_NO_BINARY_FOR_GPU,
-        std::string("the image is a cubin, machine code that is not simulated: ") + simulated_targets);
+        std::string("the image is a cubin, machine code that is not simulated: ") + state().gpu->accepts());
   if (begins_with(fatbinary_magic)) return read_fatbinary(bytes, size, image);
   if (size == unknown_size && begins_with(wrapper_magic)) {
     const auto* inner = field<const unsigned char*>(bytes, 8);

@@ -21,7 +21,7 @@ struct PtxHeader {
 // Reads `.version` and `.target`. False when the text does not begin with them.
 bool read_ptx_header(std::string_view text, PtxHeader* header);
 
-// Whether the simulated GPU runs code for this target: 10.0's own kinds, or an older one without a suffix.
+// Whether the simulated GPU runs code for this target: its own, its family's, or an older one without a letter.
 // *rank orders those that it runs, the best highest.
 bool runs_target(std::string_view target, int* rank);
 

@@ -11,11 +11,9 @@ using namespace fa4::sim::driver;
 
 namespace {
 
-constexpr char device_name[] = "fa4 simulated GPU (sm_100)";
-
 // Attributes that are not zero. What is zero is not there: textures, managed memory, pools,
 // cooperative launches, mapped host memory.
-bool attribute_value(CUdevice_attribute attribute, uint32_t sm_count, int* value) {
+bool attribute_value(CUdevice_attribute attribute, const GpuKind& gpu, uint32_t sm_count, int* value) {
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
       *value = max_threads_per_block;
@@ -57,8 +55,8 @@ bool attribute_value(CUdevice_attribute attribute, uint32_t sm_count, int* value
       *value = registers_per_sm;
       break;
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
-      *value = 1'965'000;
-      break;  // kHz, of a B200
+      *value = gpu.clock_khz;
+      break;
     case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
       *value = 512;
       break;
@@ -66,13 +64,13 @@ bool attribute_value(CUdevice_attribute attribute, uint32_t sm_count, int* value
       *value = static_cast<int>(sm_count);
       break;
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
-      *value = 3'996'000;
-      break;  // kHz
+      *value = gpu.memory_clock_khz;
+      break;
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
-      *value = 8192;
-      break;  // bits
+      *value = gpu.memory_bus_bits;
+      break;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
-      *value = 126 << 20;
+      *value = gpu.l2_bytes;
       break;
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
       *value = max_threads_per_sm;
@@ -81,10 +79,10 @@ bool attribute_value(CUdevice_attribute attribute, uint32_t sm_count, int* value
       *value = 1;
       break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      *value = compute_major;
+      *value = static_cast<int>(gpu.number / 10);
       break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-      *value = compute_minor;
+      *value = static_cast<int>(gpu.number % 10);
       break;
     case CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED:
       *value = 1;
@@ -141,7 +139,7 @@ FA4SIM_EXPORT CUresult CUDAAPI cuInit(unsigned int flags) {
     std::lock_guard guard(s.lock);
     if (s.initialised) return CUDA_SUCCESS;
     if (!s.configured)
-      if (CUresult r = configure_from_environment(&s.config)) return r;
+      if (CUresult r = configure_from_environment(&s.config, &s.gpu)) return r;
     try {
       s.device = std::make_unique<Device>(s.config);
     } catch (const std::exception& error) {
@@ -182,8 +180,9 @@ FA4SIM_EXPORT CUresult CUDAAPI cuDeviceGetName(char* name, int length, CUdevice 
     if (length <= 0)
       return fail(CUDA_ERROR_INVALID_VALUE, "the length of the name buffer must be at least 1");
     const size_t room = static_cast<size_t>(length) - 1;
-    const size_t used = std::min(room, sizeof device_name - 1);
-    std::memcpy(name, device_name, used);
+    const std::string device_name = state().gpu->name();
+    const size_t used = std::min(room, device_name.size());
+    std::memcpy(name, device_name.data(), used);
     name[used] = '\0';
     return CUDA_SUCCESS;
   });
@@ -191,9 +190,10 @@ FA4SIM_EXPORT CUresult CUDAAPI cuDeviceGetName(char* name, int length, CUdevice 
 
 FA4SIM_EXPORT CUresult CUDAAPI cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   return of_device(device, uuid, [&] {
-    static const unsigned char bytes[16] = {'f', 'a', '4', 's', 'i', 'm', 0, 0,
-                                            's', 'm', '_', '1', '0', '0', 0, 0};
-    std::memcpy(uuid->bytes, bytes, sizeof bytes);
+    std::memset(uuid->bytes, 0, sizeof uuid->bytes);
+    std::memcpy(uuid->bytes, "fa4sim", 6);
+    const std::string target = state().gpu->target();
+    std::memcpy(uuid->bytes + 8, target.data(), target.size());
     return CUDA_SUCCESS;
   });
 }
@@ -207,7 +207,7 @@ FA4SIM_EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribu
   return of_device(device, value, [&]() -> CUresult {
     State& s = state();
     std::lock_guard guard(s.lock);
-    if (!attribute_value(attribute, s.config.sm_count, value))
+    if (!attribute_value(attribute, *s.gpu, s.config.sm_count, value))
       return fail(CUDA_ERROR_INVALID_VALUE, text("unknown device attribute ", attribute));
     return CUDA_SUCCESS;
   });
@@ -216,8 +216,8 @@ FA4SIM_EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribu
 FA4SIM_EXPORT CUresult CUDAAPI cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
   return of_device(device, major, [&]() -> CUresult {
     if (minor == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "the pointer for the minor number is null");
-    *major = compute_major;
-    *minor = compute_minor;
+    *major = static_cast<int>(state().gpu->number / 10);
+    *minor = static_cast<int>(state().gpu->number % 10);
     return CUDA_SUCCESS;
   });
 }

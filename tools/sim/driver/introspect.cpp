@@ -84,7 +84,9 @@ extern "C" {
 int fa4sim_configure(const fa4sim_config* config) {
   return api([&]() -> CUresult {
     if (CUresult r = check_struct(config)) return r;
-    if (config->reserved != 0) return fail(CUDA_ERROR_INVALID_VALUE, "fa4sim_config.reserved must be 0");
+    const GpuKind* const gpu = config->gpu == 0 ? nullptr : find_gpu(config->gpu);
+    if (config->gpu != 0 && gpu == nullptr)
+      return fail(CUDA_ERROR_INVALID_VALUE, "fa4sim_config.gpu is " + std::to_string(config->gpu) + "; 90, 100 or 103 is expected, for " + kGpuNames);
     if (config->sm_count > 65535)
       return fail(CUDA_ERROR_INVALID_VALUE,
                   text("fa4sim_config.sm_count must be at most 65535, not ", config->sm_count));
@@ -95,7 +97,11 @@ int fa4sim_configure(const fa4sim_config* config) {
     DeviceConfig applied;
     {
       std::lock_guard guard(s.lock);
-      s.config.sm_count = config->sm_count == 0 ? default_sm_count : config->sm_count;
+      if (s.initialised && gpu != nullptr && gpu != s.gpu)
+        return fail(CUDA_ERROR_INVALID_VALUE, "fa4sim_config.gpu is " + std::to_string(gpu->number) + ", but the process has had a simulated GPU " +
+                                                  s.gpu->target() + " since cuInit");
+      if (!s.initialised) s.gpu = gpu != nullptr ? gpu : find_gpu(kDefaultGpu);
+      s.config.sm_count = config->sm_count == 0 ? s.gpu->sm_count : config->sm_count;
       s.config.host_threads = config->host_threads;
       s.config.instruction_budget = config->instruction_budget;
       s.configured = true;
@@ -115,7 +121,7 @@ int fa4sim_get_config(fa4sim_config* config) {
     std::lock_guard guard(s.lock);
     config->sm_count = s.config.sm_count;
     config->host_threads = s.config.host_threads;
-    config->reserved = 0;
+    config->gpu = s.gpu->number;
     config->instruction_budget = s.config.instruction_budget;
     return CUDA_SUCCESS;
   });

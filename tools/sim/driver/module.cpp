@@ -40,8 +40,9 @@ class JitOptions {
           info_bytes_ = number, info_size_ = &values[i];
           break;
         case CU_JIT_TARGET:
-          if (number % CU_COMPUTE_ACCELERATED_TARGET_BASE != 10 * compute_major + compute_minor)
-            return fail(CUDA_ERROR_INVALID_VALUE, text("CU_JIT_TARGET must be 100, not ", number));
+          if (number % CU_COMPUTE_ACCELERATED_TARGET_BASE != state().gpu->number)
+            return fail(CUDA_ERROR_INVALID_VALUE,
+                        "CU_JIT_TARGET must be " + std::to_string(state().gpu->number) + ", not " + std::to_string(number));
           break;
         default:
           if (options[i] < 0 || options[i] >= CU_JIT_NUM_OPTIONS)

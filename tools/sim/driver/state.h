@@ -23,14 +23,13 @@
 #include "../check/collector.h"
 #include "../engine/device.h"
 #include "fa4sim.h"
+#include "gpu.h"
 
 #define FA4SIM_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace fa4::sim::driver {
 
-// What the simulated GPU says about itself.
-constexpr uint32_t default_sm_count = 148;
-constexpr int compute_major = 10, compute_minor = 0;
+// What the simulated GPU says about itself, whichever it is (gpu.h).
 constexpr uint32_t warp_size = 32;
 constexpr uint32_t max_threads_per_block = 1024;
 constexpr uint32_t max_block_dim[3] = {1024, 1024, 64};
@@ -133,6 +132,7 @@ struct State {
   std::mutex lock, device_lock;
   bool initialised = false;
   DeviceConfig config;
+  const GpuKind* gpu = find_gpu(kDefaultGpu);  // as of cuInit, for good
   bool configured = false;  // by fa4sim_configure, which then goes before the environment
   std::unique_ptr<Device> device;
   // Guarded by device_lock.
