@@ -94,7 +94,8 @@ constexpr uint64_t align_up(uint64_t value, uint64_t alignment) { return (value 
 
 }  // namespace
 
-Builder::Builder(const ptx::Module& module, const ptx::Function& function) : module_(module), function_(function) {}
+Builder::Builder(const ptx::Module& module, const ptx::Function& function, Rows rows)
+    : module_(module), function_(function), sharing_(rows) {}
 
 void Builder::refuse(const std::string& message) const {
   const auto& at = instruction_ ? instruction_->location : function_.location;

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "../engine/device.h"
 #include "lane_handlers.h"
 #include "op.h"
 
@@ -37,7 +38,7 @@ class Modifiers {
 
 class Builder {
  public:
-  Builder(const ptx::Module& module, const ptx::Function& function);
+  Builder(const ptx::Module& module, const ptx::Function& function, Rows rows);
   Code build();
 
   // ---- for the families ----
@@ -122,6 +123,7 @@ class Builder {
 
   const ptx::Module& module_;
   const ptx::Function& function_;
+  const Rows sharing_;
   const ptx::Instruction* instruction_ = nullptr;
   uint32_t instruction_index_ = 0;
   Code code_;
@@ -135,7 +137,8 @@ class Builder {
   std::vector<Block> blocks_;
   std::vector<uint32_t> block_of_op_;
   std::vector<bool> guarded_;                          // by op: see delivery.cpp
-  std::vector<std::pair<uint32_t, uint32_t>> held_;    // by Virtual: first and last op at which it may be in flight
+  std::vector<std::pair<uint32_t, uint32_t>> held_;    // by Virtual: first and last op at which nobody else may have its rows
+  std::vector<bool> lacks_fence_;                      // by Virtual: some wgmma may use it without a wgmma.fence
   std::unordered_map<std::string, Symbol> symbols_;
   Virtual fixed_virtual(FixedRow::Kind low, uint32_t low_value, FixedRow::Kind high, uint32_t high_value,
                         uint32_t rows);

@@ -77,9 +77,13 @@ struct FixedRow {
 
 // An op that may meet a register in flight (delivery.h): what it does once that is checked.
 struct DeliveryCheck {
+  struct Register {
+    uint16_t row;
+    bool noted;                           // the access counts for a wgmma.fence
+  };
   Handler run;
   bool move;                              // copies registers, which is allowed: the copy is in flight as well
-  std::vector<uint16_t> sources, destinations;
+  std::vector<Register> sources, destinations;
 };
 
 // The executable form of one entry.

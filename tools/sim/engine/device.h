@@ -73,8 +73,11 @@ class Program {
   virtual const std::vector<GlobalInfo>& globals() const = 0;  // .global and .const variables of module scope
 };
 
+// How registers of a program come to rows of a warp. `own`, for tests: none ever takes the row of another.
+enum class Rows : uint8_t { shared, own };
+
 // Parses, checks and decodes. Throws ptx::Error naming line and text for whatever the simulator does not know.
-std::shared_ptr<const Program> build_program(std::string ptx_text);
+std::shared_ptr<const Program> build_program(std::string ptx_text, Rows rows = Rows::shared);
 
 struct Launch {
   std::shared_ptr<const Program> program;

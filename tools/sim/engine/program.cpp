@@ -8,7 +8,7 @@
 
 namespace fa4::sim {
 
-LoadedProgram::LoadedProgram(std::string ptx_text) : module_(ptx::parse(std::move(ptx_text))), names_(module_) {
+LoadedProgram::LoadedProgram(std::string ptx_text, Rows rows) : module_(ptx::parse(std::move(ptx_text))), names_(module_) {
   for (const ptx::Variable& v : module_.variables) {
     if (v.space != ptx::Space::global && v.space != ptx::Space::constant) continue;
     variables_.push_back(&v);
@@ -18,7 +18,7 @@ LoadedProgram::LoadedProgram(std::string ptx_text) : module_(ptx::parse(std::mov
     if (!f.is_entry || !f.has_body) continue;
     const bool calls = has_calls(f);
     if (calls) expanded_.push_back(inline_calls(module_, f));
-    codes_.push_back(Builder(module_, calls ? expanded_.back() : f).build());
+    codes_.push_back(Builder(module_, calls ? expanded_.back() : f, rows).build());
     const Code& code = codes_.back();
     EntryInfo info;
     info.name = f.name;
@@ -49,8 +49,8 @@ const Code* LoadedProgram::code(const std::string& entry) const {
   return nullptr;
 }
 
-std::shared_ptr<const Program> build_program(std::string ptx_text) {
-  return std::make_shared<LoadedProgram>(std::move(ptx_text));
+std::shared_ptr<const Program> build_program(std::string ptx_text, Rows rows) {
+  return std::make_shared<LoadedProgram>(std::move(ptx_text), rows);
 }
 
 }  // namespace fa4::sim

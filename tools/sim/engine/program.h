@@ -16,7 +16,7 @@ namespace fa4::sim {
 
 class LoadedProgram final : public Program {
  public:
-  explicit LoadedProgram(std::string ptx_text);
+  LoadedProgram(std::string ptx_text, Rows rows);
   const std::vector<EntryInfo>& entries() const override { return entries_; }
   const std::vector<GlobalInfo>& globals() const override { return globals_; }
 
