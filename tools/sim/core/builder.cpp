@@ -304,9 +304,6 @@ void Builder::def(Field field, Virtual v, uint32_t row, bool partial) {
 void Builder::use(Field field, Virtual v, uint32_t row) {
   slots_.push_back({uint32_t(code_.ops.size() - 1), 0, v, field, uint8_t(row), false, true});
 }
-void Builder::def_use(Field field, Virtual v) {
-  slots_.push_back({uint32_t(code_.ops.size() - 1), 0, v, field, 0, true, true});
-}
 void Builder::aux_def(Virtual v, uint32_t row) {
   slots_.push_back({uint32_t(code_.ops.size() - 1), uint32_t(code_.aux.size()), v, Field::aux, uint8_t(row), true, false});
   code_.aux.push_back(0);
@@ -320,6 +317,26 @@ void Builder::aux_use(Virtual v, uint32_t row) {
 void Builder::aux_def_use(Virtual v) {
   aux_use(v);
   slots_.back().is_def = true;
+}
+
+uint16_t Builder::row_of(const Slot& slot) const {
+  const Op& op = code_.ops[slot.op];
+  switch (slot.field) {
+    case Field::d: return op.d;
+    case Field::a: return op.a;
+    case Field::b: return op.b;
+    case Field::c: return op.c;
+    case Field::aux: break;
+  }
+  return code_.aux[slot.aux];
+}
+
+// A slot names one row of a register; most ops touch the rows behind it too.
+uint32_t Builder::rows_touched(const Slot& slot) const {
+  if (slot.field == Field::aux) return 1;
+  const Handler run = code_.ops[slot.op].run;
+  const uint32_t most = run == lane_handler(LaneCode::mov32) ? 1 : run == lane_handler(LaneCode::mov64) ? 2 : 4;
+  return std::min<uint32_t>(most, virtual_rows_[slot.v] - slot.row);
 }
 
 bool Builder::address(const Operand& operand, AddressSpace space) {
@@ -475,6 +492,7 @@ Code Builder::build() {
   find_joins();
   find_undelivered_uses();
   allocate_rows();
+  find_flows();
   guard_undelivered_uses();
   uint64_t threads = 1;
   const bool required = function_.required_threads[0] != 0;

@@ -74,7 +74,6 @@ class Builder {
   enum class Field : uint8_t { d, a, b, c, aux };
   void def(Field field, Virtual v, uint32_t row = 0, bool partial = false);
   void use(Field field, Virtual v, uint32_t row = 0);
-  void def_use(Field field, Virtual v);               // read and written
   // Appends a row to the op's aux list.
   void aux_def(Virtual v, uint32_t row = 0);
   void aux_use(Virtual v, uint32_t row = 0);
@@ -120,6 +119,11 @@ class Builder {
   void allocate_rows();
   void find_undelivered_uses();
   void guard_undelivered_uses();
+  // Once rows are allocated: a slot's first row, and how many of its register's an op touches there.
+  uint16_t row_of(const Slot& slot) const;
+  uint32_t rows_touched(const Slot& slot) const;
+  static bool reads(const Slot& slot) { return slot.is_use && !(slot.is_def && slot.field == Field::d); }
+  void find_flows();
 
   const ptx::Module& module_;
   const ptx::Function& function_;

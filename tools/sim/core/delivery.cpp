@@ -282,21 +282,9 @@ void Builder::guard_undelivered_uses() {
       it->second.run = op.run;
       it->second.move = is_move(op);
     }
-    // A slot names one row of a register; moves of wider ones touch the rows behind it too.
-    const uint16_t row = slot.field == Field::d   ? op.d
-                         : slot.field == Field::a ? op.a
-                         : slot.field == Field::b ? op.b
-                         : slot.field == Field::c ? op.c
-                                                  : code_.aux[slot.aux];
-    const uint32_t rows = slot.field == Field::aux ? 1 : virtual_rows_[slot.v] - slot.row;
-    const uint32_t moved = !it->second.move                          ? rows
-                           : op.run == lane_handler(LaneCode::mov32) ? 1
-                           : op.run == lane_handler(LaneCode::mov64) ? 2
-                                                                     : 4;
-    const bool source = slot.is_use && !(slot.is_def && slot.field == Field::d);
-    for (uint32_t r = 0; r < std::min(rows, moved); ++r) {
-      const DeliveryCheck::Register touched{uint16_t(row + r), lacks_fence_[slot.v]};
-      if (source) it->second.sources.push_back(touched);
+    for (uint32_t r = 0; r < rows_touched(slot); ++r) {
+      const DeliveryCheck::Register touched{uint16_t(row_of(slot) + r), lacks_fence_[slot.v]};
+      if (reads(slot)) it->second.sources.push_back(touched);
       if (slot.is_def) it->second.destinations.push_back(touched);
     }
   }

@@ -7,6 +7,7 @@
 #include "control.h"
 #include "hex.h"
 #include "machine.h"
+#include "undefined.h"
 #include "visibility.h"
 #include "warp_wide.h"
 
@@ -137,6 +138,7 @@ void shuffle(Warp& w, const Op* op, Mask members) {
   const Row c = w.rows[aux[0]];
   Row& d = w.rows[op->d];
   Mask valid = 0;
+  int sources[kLanes];
   for (Mask m = members; m; m &= m - 1) {
     const int lane = first_lane(m);
     const int segment = int(c.lane[lane] >> 8 & 31), clamp = int(c.lane[lane] & 31),
@@ -172,7 +174,9 @@ void shuffle(Warp& w, const Op* op, Mask members) {
                 ", which is not in the member mask " + hex(members));
     }
     d.lane[lane] = a.lane[source];
+    sources[lane] = source;
   }
+  if (w.undefined) shuffle_undefined(w, op, members, sources);
   if (op->pd) w.predicates[op->pd] = (w.predicates[op->pd] & ~members) | valid;
 }
 

@@ -29,6 +29,8 @@ class Group final : public Scheduler {
   void start_cluster(size_t place, uint64_t index);
   void start(size_t slot, uint32_t rank, Cluster& cluster);
   void run_warp(Warp& warp);
+  template <bool undefined>  // the warp holds undefined bits
+  void run_slice(Warp& warp);
   bool pick_fragment(Warp& warp);
   void land(const Event& event);
   bool let_go();
