@@ -68,13 +68,13 @@ std::string_view Modifiers::first_left() const {
 namespace {
 
 const std::unordered_map<std::string_view, Family>& families() {
-  static const auto table = [] {
+  static const auto& table = *new auto([] {  // never destroyed: programs load modules in static destructors
     std::unordered_map<std::string_view, Family> t;
     for (auto rows : {integer_rows, bit_rows, half_rows, float_rows, approx_rows, memory_rows, control_rows, barrier_rows, warp_rows, cluster_rows, mbarrier_rows, bulk_rows, tcgen05_rows, warp_matrix_rows, wgmma_rows, system_call_rows}) {
       for (const FamilyRow& row : rows()) t.emplace(row.opcode, row.build);
     }
     return t;
-  }();
+  }());
   return table;
 }
 
@@ -193,7 +193,7 @@ Virtual Builder::source(const Operand& operand, Type type, bool may_be_wider) {
       return constant(bits, rows);
     }
     case Operand::Kind::special: {
-      static const std::unordered_map<std::string_view, FixedRow::Kind> kinds = {
+      static const auto& kinds = *new std::unordered_map<std::string_view, FixedRow::Kind>{
           {"%tid.x", FixedRow::Kind::tid_x},       {"%tid.y", FixedRow::Kind::tid_y},
           {"%tid.z", FixedRow::Kind::tid_z},       {"%ntid.x", FixedRow::Kind::ntid_x},
           {"%ntid.y", FixedRow::Kind::ntid_y},     {"%ntid.z", FixedRow::Kind::ntid_z},
@@ -475,7 +475,7 @@ void Builder::decode() {
   }
   op_of_instruction_.back() = uint32_t(code_.ops.size());
   // Falling off the end is an exit.
-  static const ptx::Instruction end;
+  static const ptx::Instruction& end = *new ptx::Instruction;
   instruction_ = &end;
   instruction_index_ = uint32_t(function_.instructions.size());
   emit(exit_lanes);

@@ -31,34 +31,27 @@ constexpr Bitwise kBitwise[] = {
 constexpr std::pair<std::string_view, uint8_t> kBitwiseOpcodes[] = {{"bfi", kC | kAux}, {"szext", kB}, {"prmt", kC}, {"slct", kC}};
 
 bool is_comparison(Handler run) {
-  static const std::unordered_set<Handler> all = [] {
-    std::unordered_set<Handler> handlers;
-    for (LaneCode code : {setp_u16, setp_s16, setp_u32, setp_s32, setp_u64, setp_s64, setp_f32, setp_f64}) handlers.insert(lane_handler(code));
-    return handlers;
-  }();
-  return all.count(run) != 0;
+  constexpr LaneCode all[] = {setp_u16, setp_s16, setp_u32, setp_s32, setp_u64, setp_s64, setp_f32, setp_f64};
+  return std::any_of(std::begin(all), std::end(all), [&](LaneCode code) { return lane_handler(code) == run; });
 }
 
 // Opcodes whose results depend on nothing but the lane's own registers and predicates.
 bool is_lane_wise(std::string_view opcode) {
-  static const std::unordered_set<std::string_view> all = [] {
+  static const auto& all = *new auto([] {  // never destroyed: programs load modules in static destructors
     std::unordered_set<std::string_view> opcodes{"cvta", "isspacep"};
     for (auto rows : {integer_rows, bit_rows, half_rows, float_rows, approx_rows}) {
       for (const FamilyRow& row : rows()) opcodes.insert(row.opcode);
     }
     return opcodes;
-  }();
+  }());
   return all.count(opcode) != 0;
 }
 
 }  // namespace
 
 void Builder::find_flows() {
-  static const std::unordered_map<Handler, uint8_t> bitwise = [] {
-    std::unordered_map<Handler, uint8_t> controls;
-    for (const Bitwise& row : kBitwise) controls.emplace(lane_handler(row.code), row.controls);
-    return controls;
-  }();
+  std::unordered_map<Handler, uint8_t> bitwise;
+  for (const Bitwise& row : kBitwise) bitwise.emplace(lane_handler(row.code), row.controls);
   code_.flows.resize(code_.ops.size());
   std::vector<uint8_t> controls(code_.ops.size(), kNone);
   for (size_t i = 0; i < code_.ops.size(); ++i) {
