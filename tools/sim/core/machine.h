@@ -97,6 +97,7 @@ struct WgmmaGroups {
   uint32_t known = 0;             // the warp has waited for the groups up to this one
   uint32_t fences = 0;            // wgmma.fence
   uint64_t issued = 0;            // wgmma.mma_async
+  uint64_t landed = 0;            // how many of them, which complete in order
   uint64_t core_free = 0, last_done = 0;  // cycles
   std::vector<uint32_t> pending;  // indices into Cta::wgmmas: issued and not waited for, in order
 };
@@ -256,7 +257,6 @@ struct WgmmaWork {
   uint16_t warp;
   bool accumulate;
   bool done;                // the registers hold the result
-  bool landed;              // it is complete
   Row a[4];                 // A in registers, as they were at issue
   std::vector<std::byte> operands;  // under adversarial timing: A and B as they were read
 };

@@ -347,6 +347,7 @@ bool Group::let_go() {
       for (Warp& w : ctas_[i]->warps) {
         if (let_go_stage_ == 1) any |= release_joins(w);
         for (Fragment& f : w.fragments) {
+          any |= let_go_stage_ == 0 && let_wgmma_wait_go(w, f);
           if (let_go_stage_ != 0 || f.state != Fragment::State::mbarrier) continue;
           f.state = Fragment::State::ready;
           f.time_limit = true;
@@ -377,6 +378,8 @@ static bool touches(const Event& event, const Cta& cta) {
 void Group::check_nothing_in_flight(const Cta& cta) const {
   for (const Event& event : events_) {
     if (event.time <= cta.end || !touches(event, cta)) continue;
+    const bool source_unread = event.kind == Event::Kind::box_store_read || event.kind == Event::Kind::store_fetch;
+    if (source_unread && launch_.model == Model::silicon) continue;  // the CTA's memory is there until it has been read
     std::string what;
     switch (event.kind) {
       case Event::Kind::mma:
