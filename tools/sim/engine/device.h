@@ -36,7 +36,7 @@ struct DeviceConfig {
 // What a program may rely on. isa: the PTX ISA, and that the MMAs of a CTA execute in the order of their issue. silicon: in
 // addition what today's hardware does: a use of a register of tcgen05.ld completes the whole load; tcgen05.fence orders
 // nothing that is not ordered without it; a thread's ordinary stores are seen in their order; a try_wait tells all lanes of a
-// warp that ask together the same.
+// warp that ask together the same; and what docs/ordering.md calls deviations, of which the observer is told.
 enum class Model : uint8_t { isa, silicon };
 
 class Observer;
