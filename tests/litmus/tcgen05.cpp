@@ -64,6 +64,7 @@ std::vector<Litmus> tcgen05_litmus() {
 
       {"st to mma: the whole chain", store_to_mma(kWaitStore + kBefore + kArrive, kWait + kAfter), "clean"},
       {"st to mma: no wait::st", store_to_mma(kBefore + kArrive, kWait + kAfter), "poison"},
+      {"st to mma: wait::st after the arrival", store_to_mma(kBefore + kArrive + kWaitStore, kWait + kAfter), "race"},
       {"st to mma: no fence::before", store_to_mma(kWaitStore + kArrive, kWait + kAfter),
        "missing tcgen05 fence"},
       {"st to mma: no fence::after", store_to_mma(kWaitStore + kBefore + kArrive, kWait),

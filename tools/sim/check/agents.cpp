@@ -285,18 +285,6 @@ bool Checker::warpgroup_knows(const Actor& who, const Access& before) const {
   return false;
 }
 
-// ---- Model::silicon: a tcgen05.st that nobody waits for is there for whom its warp lets know of it -----------------------
-
-void Checker::require_store_waited(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool now_writes) {
-  const auto known = [&](const Access& a) { return knows(who.group->clock.plain, who, a) || knows(who.group->clock.tensor, who, a); };
-  if (!known(before)) return;  // a race
-  const std::vector<Time>& waits = warps_[before.index].store_waits;
-  const auto wait = std::lower_bound(waits.begin(), waits.end(), before.time);
-  Access waited = before;
-  if (wait != waits.end()) waited.time = *wait;
-  if (wait == waits.end() || !known(waited)) deviate(FindingKind::store_not_waited, who, before, now, cell, true, now_writes);
-}
-
 void Checker::register_counts_differ(const Warp& w, const Op* op, uint32_t registers) {
   const uint32_t at = first_of_place(op_index(op));
   if (again(FindingKind::register_counts, at, at)) return;

@@ -300,7 +300,7 @@ class Checker final : public Observer {
   void note_wgmma_cause(const Warp& w, Time number);
   void learn_wgmma_cause(const Warp& w, Time number);
   bool warpgroup_knows(const Actor& who, const Access& before) const;
-  void require_store_waited(const Actor& who, const Access& before, const Access& now, const Cell* cell, bool now_writes);
+  bool store_is_waited_for(const Actor& who, const Access& store) const;
   // A warning, once for each place in the source at which `before` is.
   void deviate(FindingKind kind, const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote,
                bool now_writes);

@@ -124,7 +124,7 @@ const Op* load(Warp& w, const Op* op, Mask mask) {
     const int lane = first_lane(m);
     Touched touched;
     const std::byte* at = locate(w, op, lane, addresses[lane], bytes, false, false, &touched);
-    if (touched.unwritten || w.undefined) load_undefined(w, op, lane, touched);
+    if (touched.unwritten || (touched.local && w.undefined)) load_undefined(w, op, lane, touched);
     for (uint32_t e = 0; e < op->count; ++e) {
       uint64_t value[2] = {};
       std::memcpy(value, at + e * op->size, op->size);

@@ -312,7 +312,7 @@ void load_undefined(Warp& w, const Op* op, int lane, const Touched& touched) {
       source = stored != touched.owner->undefined_words.end()
                    ? stored->second
                    : number_of(w, {op, touched.owner->rank, at, w.cta->rank, w.index, uint32_t(lane)});
-    } else if (touched.local && w.undefined && !w.undefined->local.empty() && w.undefined->local[size_t(lane) * w.code->local_bytes + at]) {
+    } else if (touched.local && !w.undefined->local.empty() && w.undefined->local[size_t(lane) * w.code->local_bytes + at]) {
       source = w.undefined->local_sources.at(local_word(lane, at));
     } else {
       continue;
