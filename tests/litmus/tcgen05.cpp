@@ -27,6 +27,12 @@ std::string load_to_mma(const std::string& release, const std::string& acquire) 
 }
 const std::string kArrive = arrive(32), kWait = wait_barrier(32, 0);
 const std::string kArriveRelaxed = arrive(32, ".relaxed.cta"), kWaitRelaxed = wait_as(".relaxed.cta", 32, 0);
+// Warps 0 to 3 store to D, which warps 4 to 7 read.
+std::string store_to_load(const std::string& release, const std::string& acquire) {
+  return tile_setup() + line("and.b32 %r20, %warp, 3") + line("shl.b32 %r20, %r20, 21") + line("add.s32 %r20, %r20, %tm") +
+         line("setp.lt.u32 %p8, %warp, 4") + "  @%p8 bra STORE;\n" + acquire + kAfter + kLoadD + kWaitLoad + "  bra.uni BOTH;\nSTORE:\n" +
+         kStoreD + release + "BOTH:\n" + kBefore + kFree;
+}
 // Threads 0 and 32 each issue an MMA; %p6: thread 32.
 std::string two_threads(const std::string& between) {
   return tile_setup() + load_operands() + line("setp.eq.u32 %p6, %tid32, 32") + mma() + between +
@@ -58,6 +64,7 @@ std::vector<Litmus> tcgen05_litmus() {
 
       {"st to mma: the whole chain", store_to_mma(kWaitStore + kBefore + kArrive, kWait + kAfter), "clean"},
       {"st to mma: no wait::st", store_to_mma(kBefore + kArrive, kWait + kAfter), "poison"},
+      {"st to mma: wait::st after the arrival", store_to_mma(kBefore + kArrive + kWaitStore, kWait + kAfter), "race"},
       {"st to mma: no fence::before", store_to_mma(kWaitStore + kArrive, kWait + kAfter),
        "missing tcgen05 fence"},
       {"st to mma: no fence::after", store_to_mma(kWaitStore + kBefore + kArrive, kWait),
@@ -98,8 +105,12 @@ std::vector<Litmus> tcgen05_litmus() {
       {"ld to st: no wait::ld",
        tile_setup() + kStoreD + kWaitStore + kLoadD + kStoreD + kWaitStore + kWaitLoad + kFree, "race"},
       {"st to ld: no wait::st", tile_setup() + kStoreD + kLoadD + kWaitLoad + kWaitStore + kFree, "poison"},
+      {"st to ld of another warp: the whole chain", store_to_load(kWaitStore + kBefore + kArrive, kWait), "clean", 1, 256},
+      {"st to ld of another warp: no wait::st", store_to_load(kBefore + kArrive, kWait), "poison", 1, 256},
+      {"st to ld of another warp: wait::st after the arrival", store_to_load(kBefore + kArrive + kWaitStore, kWait), "race", 1, 256},
+      {"st to ld of another warp: nothing between them", store_to_load(kWaitStore + kBefore, "  nanosleep.u32 10000;\n"), "race", 1, 256},
       {"ld to registers: before wait::ld",
-       tile_setup() + kStoreD + kWaitStore + kLoadD + keep("%v1") + kWaitLoad + kFree, "poison"},
+       tile_setup() + kStoreD + kWaitStore + kLoadD + line("add.u32 %r9, %v1, 1") + kWaitLoad + kFree, "poison"},
       {"ld: all lanes of a partition, of an accumulator of 64 rows",
        tile_setup() +
            line("mov.u32 %r3, " + std::to_string(instruction_descriptor(false, false, false, 64, 16))) +

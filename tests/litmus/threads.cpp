@@ -54,6 +54,11 @@ std::string between_ctas(const std::string& send, const std::string& receive) {
 
 std::vector<Litmus> thread_litmus() {
   const std::string flag_shared = "[smem+128]", flag = "[%d1+128]";
+  // A word that nobody has written in %r1, %p5 true; a thread's own words at [%r4+1024] and of %out, which takes %r2.
+  const std::string unwritten = line("shl.b32 %r4, %tid32, 2") + line("mov.u32 %r5, smem") + line("add.u32 %r4, %r4, %r5") +
+                                line("mul.wide.u32 %d9, %tid32, 4") + line("add.u64 %d9, %d9, %out") +
+                                line("setp.lt.u32 %p5, %tid32, 4096") + line("ld.shared.u32 %r1, [smem+64]"),
+                    give = line("st.global.u32 [%d9], %r2");
   return {
       {"cta barrier: between", by_thread(0, kStore) + kSyncCta + by_thread(32, kLoad), "clean"},
       {"cta barrier: missing", by_thread(0, kStore) + by_thread(32, kLoad), "race"},
@@ -280,6 +285,26 @@ std::vector<Litmus> thread_litmus() {
            only("%r5, 1", by_thread(0, spin("ld.acquire.gpu.global.u32 %r9, " + flag)) + kSyncCta +
                               by_thread(96, line("ld.global.u32 %r1, [%d1]"))),
        "clean", 2},
+
+      {"unwritten word: a selection drops it",
+       unwritten + line("max.s32 %r1, %r1, 3") + line("selp.b32 %r2, 5, %r1, %p5") + give, "clean"},
+      {"unwritten word: a predicate of it is overruled",
+       unwritten + line("setp.lt.s32 %p6, %r1, 3") + line("or.pred %p6, %p5, %p6") + line("mov.b32 %r2, 0") +
+           line("@%p6 add.u32 %r2, %r2, 1") + give,
+       "clean"},
+      {"unwritten word: through shared memory, then dropped",
+       unwritten + line("st.shared.u32 [%r4+1024], %r1") + line("ld.shared.u32 %r3, [%r4+1024]") +
+           line("and.b32 %r2, %r3, 0") + give,
+       "clean"},
+      {"unwritten word: stored to global memory", unwritten + line("add.u32 %r2, %r1, 1") + give, "poison"},
+      {"unwritten word: of another lane",
+       unwritten + line("shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1") + give, "poison"},
+      {"unwritten word: an address",
+       unwritten + line("and.b32 %r1, %r1, 4") + line("add.u32 %r4, %r4, %r1") + line("st.shared.u32 [%r4+1024], 1"),
+       "poison"},
+      {"unwritten word: decides a branch",
+       unwritten + line("setp.lt.s32 %p6, %r1, 3") + line("@%p6 exit"), "poison"},
+      {"unwritten word: an atomic", line("atom.shared.add.u32 %r1, [smem+64], 1"), "poison"},
   };
 }
 

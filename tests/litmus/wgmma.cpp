@@ -46,6 +46,20 @@ std::string keep_own(const std::string& reg) {
 }
 const std::string kKeep = keep_own("%v0");
 
+// Text for the warps of the first warpgroup, and for one thread of another warp behind it.
+std::string producer_and_warpgroup(const std::string& producer, const std::string& warpgroup) {
+  return "  setp.lt.u32 %p8, %warp, 4;\n  @%p8 bra GROUP;\n" + by_thread(128, producer) + "  bra.uni BOTH;\nGROUP:\n" + warpgroup +
+         "BOTH:\n";
+}
+// Thread 128 fills B again when the barrier at 40 says so.
+std::string filled_again(const std::string& release) {
+  return setup() + kLoads +
+         producer_and_warpgroup(wait_barrier(40, 0) + line("mbarrier.arrive.expect_tx.shared::cta.b64 _, [smem], 512") +
+                                    line("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [smem+8192], [%d1], 512, [smem]") +
+                                    wait_barrier(0, 1),
+                                wait_barrier(0, 0) + kRun + release);
+}
+
 std::vector<Litmus> wgmma() {
   std::vector<Litmus> list = {
       {"stores to wgmma: fence in the writers", setup() + kStores + kProxyFence + kSync + kRun, "clean"},
@@ -70,6 +84,16 @@ std::vector<Litmus> wgmma() {
       {"wgmma to bulk load: wait, no barrier",
        kLoaded + kRun + expect_bytes(40, 512) + bulk_copy(8192, "%d1", 512, 40) + wait_barrier(40, 0),
        "race"},
+
+      {"wgmma to bulk load: released by all warps",
+       filled_again(line("bar.sync 1, 128") + by_thread(0, arrive(40))), "clean", 1, 160},
+      {"wgmma to bulk load: released by one thread that has waited", filled_again(by_thread(0, arrive(40))),
+       "barrier phase that may be missed + race", 1, 160},
+      {"wgmma to bulk load: released by one thread that has not waited",
+       setup() + kLoads +
+           producer_and_warpgroup(wait_barrier(40, 0) + line("st.shared.u32 [smem+8192], 1"),
+                                  wait_barrier(0, 0) + kFence + mma() + kCommit + by_thread(0, arrive(40)) + wait()),
+       "race", 1, 160},
 
       {"accumulators: after the wait", kLoaded + kRun + kKeep, "clean"},
       {"accumulators: no wait", kLoaded + kFence + mma() + kCommit + kKeep + wait(), "poison"},
@@ -115,6 +139,12 @@ std::vector<Litmus> wgmma() {
                 ", %d5, %d6, %p6, 1, 1, 0, 0") +
            kCommit + wait(),
        "illegal instruction"},
+      {"warpgroup: setmaxnreg counts of their own",
+       line("setp.eq.u32 %p6, %warp, 3") + line("@%p6 setmaxnreg.dec.sync.aligned.u32 24") +
+           line("@!%p6 setmaxnreg.dec.sync.aligned.u32 32"),
+       "illegal instruction"},
+      {"warpgroup: one warp waits before the others issue",
+       kLoaded + "  @%p1 bra FIRST;\n" + wait_barrier(40, 0) + "FIRST:\n" + kRun + by_thread(0, arrive(40)), "clean"},
       {"wgmma: nobody waits", kLoaded + kFence + mma() + kCommit,
        "asynchronous work that nobody waited for + poison"},
   };

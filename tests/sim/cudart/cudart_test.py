@@ -93,6 +93,11 @@ class Runtime(unittest.TestCase):
     def test_assert(self):
         self.assertRegex(run("assert", FA4SIM_LOG="1"), "error 710: .*\n.*\n.*assertion `n == 1' failed, .*program.cu:[0-9]+")
 
+    def test_destructors_that_use_the_device(self):
+        self.assertEqual(run("leave"), "")
+        self.assertEqual(run("leave after a fault"), "")
+        self.assertEqual(run("leave after a fault", FA4SIM_LOG="1").count("fa4sim: error 700"), 1)
+
     def test_checker_is_off_otherwise(self):
         self.assertEqual(run("race"), "")
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program as others write them: the CUDA runtime, <<<>>>, and no word of a simulated GPU. Its argument says
 // what it does; it ends with 0 if all went as it should.
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <cassert>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 __constant__ float scale[2];
@@ -189,6 +192,45 @@ void faults() {
   OK(cudaMalloc(&d, 4));
 }
 
+// What programs do when they leave: their static and thread-local destructors free memory, load modules, launch kernels.
+constexpr char module_text[] =
+    ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry late(.param .u64 p)\n{\n.reg .b64 %a;\n.reg .b32 %r;\n"
+    "ld.param.u64 %a, [p];\nmov.u32 %r, %tid.x;\nst.global.u32 [%a], %r;\nret;\n}\n";
+template <typename Function>
+Function driver(const char* name) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  OK(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found));
+  return reinterpret_cast<Function>(function);
+}
+struct Leaving {
+  int* memory[4] = {};
+  cudaError_t expected = cudaSuccess;
+  ~Leaving() {
+    if (memory[0] == nullptr) return;
+    if (expected == cudaSuccess) {
+      CUmodule module;
+      CUfunction late;
+      IS(driver<CUresult (*)(CUmodule*, const void*)>("cuModuleLoadData")(&module, module_text) == CUDA_SUCCESS);
+      IS(driver<CUresult (*)(CUfunction*, CUmodule, const char*)>("cuModuleGetFunction")(&late, module, "late") == CUDA_SUCCESS);
+      void* parameters[] = {&memory[0]};
+      int word = -1;
+      OK(cudaLaunchKernel(reinterpret_cast<const void*>(late), dim3(1), dim3(1), parameters, 0, nullptr));
+      OK(cudaMemcpy(&word, memory[0], 4, cudaMemcpyDeviceToHost));
+      IS(word == 0);
+      add<<<1, 1>>>(nullptr, nullptr, nullptr, 0);
+      OK(cudaDeviceSynchronize());
+    }
+    for (int* p : memory) IS(cudaFree(p) == expected);
+    if (mistakes) std::_Exit(mistakes);
+  }
+  void allocate() {
+    for (int*& p : memory) OK(cudaMalloc(&p, 1024));
+  }
+};
+Leaving leaving;
+thread_local Leaving thread_leaving;
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -214,6 +256,15 @@ int main(int, char** arguments) {
     OK(cudaDeviceSynchronize());
     insisting<<<1, 1>>>(2);
     IS(cudaDeviceSynchronize() == cudaErrorAssert);
+  } else if (std::strcmp(what, "leave") == 0) {
+    arithmetic();
+    leaving.allocate();
+    std::thread([] { thread_leaving.allocate(); }).join();
+  } else if (std::strcmp(what, "leave after a fault") == 0) {
+    leaving.allocate();
+    leaving.expected = cudaErrorIllegalAddress;
+    stray<<<1, 1>>>(leaving.memory[0]);
+    IS(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
   } else {
     mistakes = 100;
   }

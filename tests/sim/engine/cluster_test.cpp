@@ -253,8 +253,8 @@ TEST_CASE("mistakes in a cluster are faults that say what is wrong") {
                          Kind::illegal_instruction, {".shared::cluster does"}) == "");
   CHECK(fault_in_cluster("  add.u32 %r1, %remote, 0x10000;\n  st.shared::cluster.u32 [%r1], 1;\n",
                          Kind::illegal_address, {"is outside the CTA's shared memory"}) == "");
-  CHECK(fault_in_cluster(kSyncCluster + "  ld.shared::cluster.u32 %r2, [%remote];\n", Kind::poison,
-                         {" of the cluster)", "nobody has written"}) == "");
+  CHECK(fault_in_cluster(kSyncCluster + "  ld.shared::cluster.u32 %r2, [%remote];\n  st.global.u32 [%out], %r2;\n" + kSyncCluster,
+                         Kind::poison, {" of the cluster)", "nobody has written"}) == "");
   CHECK(fault_in_cluster("  mapa.shared::cluster.u32 %r1, %base, %size;\n", Kind::illegal_instruction,
                          {"rank 2"}) == "");
   // the barrier

@@ -50,7 +50,7 @@ TEST_CASE("values that nobody has written") {
   CHECK(fault_in("  ld.shared.u32 %v0, [smem+64];\n" + kStoreV0, Kind::poison,
                  {"PTX line", "ld.shared.u32", "warp 0", "0x440", "written"}) == "");
   // Half of a vector is written.
-  CHECK(fault_in("  st.shared.u32 [smem+64], 1;\n  ld.shared.v2.u32 {%v0, %v1}, [smem+64];\n" + kStoreV0,
+  CHECK(fault_in("  st.shared.u32 [smem+64], 1;\n  ld.shared.v2.u32 {%v1, %v0}, [smem+64];\n" + kStoreV0,
                  Kind::poison, {"0x444"}) == "");
   CHECK(fault_in(mma_setup() + kLoadD + free_tmem(512), Kind::poison,
                  {"tcgen05.ld", "TMEM column 0", "written"}) == "");

@@ -29,8 +29,8 @@ struct Shape {
 class Kernel {
  public:
   explicit Kernel(const std::string& ptx, uint32_t host_threads = 1, uint32_t sm_count = 4,
-                  uint64_t budget = 1 << 22)
-      : program_(build_program(ptx)),
+                  uint64_t budget = 1 << 22, Rows rows = Rows::shared)
+      : program_(build_program(ptx, rows)),
         device_(std::make_unique<Device>(config(host_threads, sm_count, budget))) {
     for (size_t i = 0; i < program_->globals().size(); ++i) {
       const std::vector<std::byte> bytes = Device::initial_bytes(*program_, i);

@@ -252,6 +252,7 @@ void Checker::publish_relaxed(const Warp& w, int lane, Clock& into, bool far) {
   const Actor who = actor(w, lane);
   join_tensor(w, *who.group, 1u << lane, into.tensor);
   join(into.inits, who.group->clock.inits);
+  join(into.cause, who.group->clock.cause);
   const auto fenced = fenced_.find(who.lane);
   if (fenced != fenced_.end() && (!far || fenced->second.beyond_cta_in_cluster)) publish_fenced(who.lane, into);
 }
@@ -263,6 +264,7 @@ void Checker::learn_relaxed(const Warp& w, int lane, const Clock& from, bool far
   each_group(warps_[warp_of(w)], 1u << lane, [&](Group& g) {
     join(g.tensor_seen, from.tensor);
     join(g.clock.inits, from.inits);
+    join(g.clock.cause, from.cause);
   });
   Seen& seen = seen_of(warp_of(w) * kLanes + uint32_t(lane));
   if (!far) return seen.clock.join_all(from);
@@ -468,7 +470,8 @@ void Checker::require_waits_seen(const Barrier& b) {
       return !clock.empty() &&
              *std::max_element(clock.begin() + first, clock.begin() + first + kLanes) >= wait.time;
     };
-    if (seen_by(b.gathering.plain) || seen_by(b.cause) || (!b.far.empty() && seen_by(b.far[0].plain))) continue;
+    if (seen_by(b.gathering.plain) || seen_by(b.gathering.cause) || seen_by(b.cause)) continue;
+    if (!b.far.empty() && (seen_by(b.far[0].plain) || seen_by(b.far[0].cause))) continue;
     if (again(FindingKind::phase_overrun, wait.op, b.newest_arrival.op)) continue;
     const Op* ops = cta_->launch->code->ops.data();
     Finding f = new_finding(FindingKind::phase_overrun, wait.op, b.newest_arrival.op);

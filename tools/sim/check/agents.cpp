@@ -229,8 +229,9 @@ void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess&
 // A warp's part of a wgmma.mma_async is taken to read all of A and B: nothing says which warp reads what of A.
 void Checker::wgmma_issued(const Warp& w, const Op* op, const WgmmaAccess& wgmma) {
   const Actor who = actor(w, 0);
-  const Access access{Agent::wgmma, 0, uint16_t(kFirstLane + lanes_ + warp_of(w)), Time(wgmma.number), op_index(op), warp_of(w)};
+  const Access access{Agent::wgmma, 0, uint16_t(wgmma_stream(warp_of(w))), Time(wgmma.number), op_index(op), warp_of(w)};
   newest_wgmma_[warp_of(w)] = access;
+  if (cta_->launch->model == Model::silicon) note_wgmma_cause(w, Time(wgmma.number));
   const auto read_operand = [&](const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
     Neighbour neighbour;
     each_chunk(d, mn_major, rows, [&](uint32_t, uint32_t, uint32_t address) {
@@ -244,9 +245,57 @@ void Checker::wgmma_issued(const Warp& w, const Op* op, const WgmmaAccess& wgmma
 
 void Checker::wgmma_waited(const Warp& w, uint64_t number) {
   each_group(warps_[warp_of(w)], w.alive, [&](Group& g) {
-    Time& known = g.clock.plain[kFirstLane + lanes_ + warp_of(w)];
+    Time& known = g.clock.plain[wgmma_stream(warp_of(w))];
     known = std::max(known, Time(number));
   });
+  if (cta_->launch->model == Model::silicon) learn_wgmma_cause(w, Time(number));
+}
+
+// ---- Model::silicon: the four warps of a warpgroup execute a wgmma together -------------------------------------------
+
+// A wgmma that one warp has waited for has been issued by the others too: what they did before came before that wait.
+void Checker::note_wgmma_cause(const Warp& w, Time number) {
+  std::vector<WgmmaCause>& causes = wgmma_causes_[first_of_warpgroup(warp_of(w))];
+  auto at = std::find_if(causes.begin(), causes.end(), [&](const WgmmaCause& c) { return c.number == number; });
+  if (at == causes.end()) at = causes.insert(causes.end(), {number, 0, {}});
+  const WarpState& s = warps_[warp_of(w)];
+  for (const Group& g : s.groups) {
+    join(at->known, g.clock.plain);
+    join(at->known, g.clock.cause);
+  }
+  for (uint32_t lane = 0; lane < kLanes; ++lane) at->known[kFirstLane + warp_of(w) * kLanes + lane] = s.now;
+}
+
+void Checker::learn_wgmma_cause(const Warp& w, Time number) {
+  std::vector<WgmmaCause>& causes = wgmma_causes_[first_of_warpgroup(warp_of(w))];
+  for (WgmmaCause& cause : causes) {
+    if (cause.number > number) continue;
+    if (cause.number == number) each_group(warps_[warp_of(w)], w.alive, [&](Group& g) { join(g.clock.cause, cause.known); });
+    cause.waited |= 1u << w.index % 4;
+  }
+  std::erase_if(causes, [](const WgmmaCause& cause) { return cause.waited == 15; });
+}
+
+bool Checker::warpgroup_knows(const Actor& who, const Access& before) const {
+  if (before.agent != Agent::wgmma) return false;
+  const uint32_t first = first_of_warpgroup(before.lanes);
+  for (uint32_t warp = first; warp < first + 4; ++warp) {
+    if (who.group->clock.plain[wgmma_stream(warp)] >= before.time) return true;
+  }
+  return false;
+}
+
+void Checker::register_counts_differ(const Warp& w, const Op* op, uint32_t registers) {
+  const uint32_t at = first_of_place(op_index(op));
+  if (again(FindingKind::register_counts, at, at)) return;
+  Finding f = new_finding(FindingKind::register_counts, at, at);
+  f.warning = true;
+  f.cta = w.cta->id;
+  f.cycle = w.time;
+  f.first = "another warp of the warpgroup: setmaxnreg " + std::to_string(registers);
+  f.second = role(warp_of(w)) + ": setmaxnreg " + std::to_string(op->imm) + " at " + place(*w.cta, op);
+  f.chain = "the same setmaxnreg in all warps of the warpgroup";
+  findings_.push_back(std::move(f));
 }
 
 uint32_t Checker::commit_issued(const Warp& w, const Event& event) {
@@ -259,6 +308,7 @@ uint32_t Checker::commit_issued(const Warp& w, const Event& event) {
   const uint32_t token = snapshot();
   causes_.resize(snapshots_.size());
   causes_[token] = who.group->clock.plain;
+  join(causes_[token], who.group->clock.cause);
   causes_[token][kFirstLane + who.lane] = who.warp->now;
   Clock& clock = snapshots_[token];
   clock = mmas_[w.cta->rank].clock;

@@ -29,6 +29,7 @@ void Checker::begin(const Cta& cta) {
     s.releases.clear();
     s.loads.clear();
     s.stores.clear();
+    s.store_waits.clear();
     s.proxy_fences.clear();
   }
   shared_bytes_ = (cta.shared_end + 64 + 63) / 64 * 64;
@@ -58,6 +59,7 @@ void Checker::begin(const Cta& cta) {
   newest_mma_.assign(lanes_, 0);
   copies_.clear();
   newest_wgmma_.assign(warps_.size(), {});
+  wgmma_causes_.assign(warps_.size(), {});
   streams_.clear();
   snapshots_.clear();
   causes_.clear();
@@ -87,8 +89,9 @@ Finding Checker::new_finding(FindingKind kind, uint32_t first_op, uint32_t secon
 }
 
 void Checker::unobserved(const Access& access, const std::string& what, const std::string& chain, bool warning) {
-  if (again(FindingKind::unobserved_work, access.op, access.op)) return;
-  Finding f = new_finding(FindingKind::unobserved_work, access.op, access.op);
+  const uint32_t op = warning ? first_of_place(access.op) : access.op;
+  if (again(FindingKind::unobserved_work, op, op)) return;
+  Finding f = new_finding(FindingKind::unobserved_work, op, op);
   f.warning = warning;
   f.cycle = time_of(access.agent == Agent::mma ? access.index / kLanes : access.lanes);
   f.first = describe_access(access, access.agent != Agent::copy_out);
@@ -138,7 +141,8 @@ void Checker::ended(const Cta& cta) {
   }
   for (const StoreStream& s : streams_) {
     if (own(s.lane) && s.issued > 0 && known[s.newest.index] < s.issued) {
-      unobserved(s.newest, ended, "cp.async.bulk.commit_group, cp.async.bulk.wait_group.read 0 by the thread that issued the copy before the CTA ends");
+      unobserved(s.newest, ended, "cp.async.bulk.commit_group, cp.async.bulk.wait_group.read 0 by the thread that issued the copy before the CTA ends",
+                 cta.launch->model == Model::silicon);
     }
   }
   if (size_ > 1) require_nobody_here(cta, known);
@@ -210,6 +214,7 @@ void Checker::acquire(const Warp& w, Mask lanes, const Clock& from) {
     join(g.clock.proxy_global, from.proxy_global);
     join(g.clock.proxy_cluster, from.proxy_cluster);
     join(g.clock.inits, from.inits);
+    join(g.clock.cause, from.cause);
     if (!from.foreign.empty()) join(g.clock.foreign, from.foreign);
     join(g.tensor_seen, from.tensor);
   });
@@ -246,7 +251,7 @@ bool Checker::knows(const std::vector<Time>& clock, const Actor& who, const Acce
       return true;
     }
     case Agent::mma: return clock[kMmaStream + rank_of(a.index)] >= a.time;
-    case Agent::wgmma: return clock[a.index] >= a.time;
+    case Agent::wgmma: return clock[wgmma_stream(a.lanes)] >= a.time;
     case Agent::thread_copy:
     case Agent::copy_in:
     case Agent::copy_out: return a.time != kPending && clock[a.index] >= a.time;
@@ -296,12 +301,24 @@ bool Checker::check(const Actor& who, const Access& before, const Access& now, c
       (size_ == 1 || (before.order & now.order & kBeyondCtaInCluster) || (before.agent == Agent::lane && rank_of(before.index) == who.rank))) {
     return true;
   }
+  const bool silicon = cta_->launch->model == Model::silicon;
+  if (silicon && before.agent == Agent::warp && before_wrote && !store_is_waited_for(who, before)) {
+    if (now.agent == Agent::mma) {
+      report(FindingKind::race, false, who, before, now, cell, before_wrote, now_writes);
+      return false;
+    }
+    deviate(FindingKind::store_not_waited, who, before, now, cell, before_wrote, now_writes);
+  }
   // Order between tcgen05 operations may come from their own fences around relaxed synchronisation (PTX ISA 9.7.16.6.3).
   if (tensor != Tensor::no && knows(who.group->clock.tensor, who, before)) {
     if (provenance_) explain_order(who, before, now, cell, before_wrote, now_writes, true);
     return true;
   }
   if (!knows(who.group->clock.plain, who, before)) {
+    if (silicon && warpgroup_knows(who, before)) {
+      deviate(FindingKind::wait_of_another_warp, who, before, now, cell, before_wrote, now_writes);
+      return true;
+    }
     report(FindingKind::race, false, who, before, now, cell, before_wrote, now_writes);
     return false;
   }
@@ -314,9 +331,9 @@ bool Checker::check(const Actor& who, const Access& before, const Access& now, c
     return false;
   }
   if (tensor == Tensor::fenced && before.agent != Agent::owner) {
-    if (cta_->launch->model == Model::silicon) axioms_ |= FA4SIM_AXIOM_TENSOR_FENCES;
+    if (silicon) axioms_ |= FA4SIM_AXIOM_TENSOR_FENCES;
     else report(FindingKind::missing_tensor_fence, true, who, before, now, cell, before_wrote, now_writes);
-    return cta_->launch->model == Model::silicon;
+    return silicon;
   }
   if (provenance_) explain_order(who, before, now, cell, before_wrote, now_writes, false);
   return true;
@@ -361,66 +378,6 @@ void Checker::write_cells(Cell* cells, size_t count, size_t step, Readers& more,
     cell.write = access;
     cell.read = {};
   }
-}
-
-void Checker::tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t columns, bool write) {
-  const Actor who = actor(w, first_lane(w.alive));
-  const Access access{Agent::warp, 0, uint16_t(warp_of(w)), kPending, op_index(op), w.alive};
-  const uint32_t at = w.cta->rank * kTmemCells + column * TensorMemory::partitions + w.index % TensorMemory::partitions;
-  Neighbour neighbour;
-  if (write) write_cells(&tmem_[at], columns, TensorMemory::partitions, tmem_readers_, at, who, access, Sense::thread, Tensor::fenced);
-  else read_cells(&tmem_[at], columns, TensorMemory::partitions, tmem_readers_, at, who, access, Sense::thread, Tensor::fenced, neighbour);
-  (write ? who.warp->stores : who.warp->loads).push_back({column, columns});
-}
-
-// Loads or stores of these columns are over: from now on their time is known.
-void Checker::settle_tmem(const Warp& w, uint32_t column, uint32_t columns, bool stores) {
-  const Time now = warps_[warp_of(w)].now;
-  const auto settle = [&](Access& a) {
-    if (a.agent == Agent::warp && a.index == warp_of(w) && a.time == kPending) a.time = now;
-  };
-  for (uint32_t c = column; c < column + columns; ++c) {
-    const uint32_t at = w.cta->rank * kTmemCells + c * TensorMemory::partitions + w.index % TensorMemory::partitions;
-    if (stores) {
-      settle(tmem_[at].write);
-      continue;
-    }
-    settle(tmem_[at].read);
-    if (const auto others = tmem_readers_.find(at); others != tmem_readers_.end()) {
-      for (Access& a : others->second) settle(a);
-    }
-  }
-}
-
-void Checker::tmem_waited(const Warp& w, bool stores) {
-  WarpState& s = warps_[warp_of(w)];
-  auto& pending = stores ? s.stores : s.loads;
-  for (const auto& [column, columns] : pending) settle_tmem(w, column, columns, stores);
-  pending.clear();
-}
-
-void Checker::tmem_delivered(const Warp& w, uint32_t column, uint32_t columns) {
-  settle_tmem(w, column, columns, false);
-  axioms_ |= FA4SIM_AXIOM_LOAD_DELIVERY;
-}
-
-// The columns change hands: whatever was done to them before must be over and known.
-void Checker::tmem_owned(const Warp& w, const Op* op, uint32_t column, uint32_t columns) {
-  const Actor who = actor(w, first_lane(w.alive));
-  const Access access{Agent::owner, 0, uint16_t(warp_of(w)), who.warp->now, op_index(op), w.alive};
-  const uint32_t at = w.cta->rank * kTmemCells + column * TensorMemory::partitions;
-  write_cells(&tmem_[at], size_t(columns) * TensorMemory::partitions, 1, tmem_readers_, at, who, access, Sense::thread, Tensor::either);
-}
-
-void Checker::tmem_allocated(const Warp& w, const Op* op, uint32_t column, uint32_t columns, uint32_t shared_address) {
-  tmem_owned(w, op, column, columns);
-  const Actor who = actor(w, first_lane(w.alive));
-  const Access access{Agent::owner, 0, uint16_t(warp_of(w)), who.warp->now, op_index(op), w.alive};
-  shared_cells(who, access, flat(*w.cta, shared_address), 4, true, Sense::thread);
-}
-
-void Checker::tmem_released(const Warp& w, const Op* op, uint32_t column, uint32_t columns) {
-  tmem_owned(w, op, column, columns);
 }
 
 // ---- threads synchronise -------------------------------------------------------------------------------------------------

@@ -67,6 +67,7 @@ class Checker final : public Observer {
   void cluster_barrier_completed(const Cluster& cluster) override;
   void cluster_barrier_passed(const Warp& w, const Op* op, Mask lanes) override;
   void fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) override;
+  void register_counts_differ(const Warp& w, const Op* op, uint32_t registers) override;
   void mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) override;
   void mbarrier_invalidated(const Warp& w, const Op* op, int lane, uint32_t address) override;
   void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, const Cta& owner, uint32_t address) override;
@@ -127,6 +128,7 @@ class Checker final : public Observer {
     std::vector<Group> groups;
     std::vector<std::pair<Time, uint32_t>> releases;  // (time, op), newest last
     std::vector<std::pair<uint32_t, uint32_t>> loads, stores;  // (column, columns) before their wait
+    std::vector<Time> store_waits;                             // of the wait::st that had something to wait for
     struct ProxyFence {
       Time time;
       Mask lanes;
@@ -274,6 +276,7 @@ class Checker final : public Observer {
   // A finding of this pair that is there already, counted once more; or nullptr.
   Finding* again(FindingKind kind, uint32_t first_op, uint32_t second_op);
   Finding new_finding(FindingKind kind, uint32_t first_op, uint32_t second_op) const;
+  void fill(Finding& f, const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote, bool now_writes) const;
   std::string describe_access(const Access& access, bool wrote) const;
   std::string memory_name(const Cell* cell) const;
   std::string last_sync(const Actor& who, const Access& before) const;
@@ -303,6 +306,17 @@ class Checker final : public Observer {
   StoreStream& stream(uint32_t lane, Component* component);
   uint32_t snapshot();
   void unobserved(const Access& access, const std::string& what, const std::string& chain, bool warning = false);
+  // Model::silicon.
+  Component wgmma_stream(uint32_t warp) const { return kFirstLane + lanes_ + warp; }
+  uint32_t first_of_warpgroup(uint32_t warp) const { return warp - warp % cta_warps_ % 4; }
+  void note_wgmma_cause(const Warp& w, Time number);
+  void learn_wgmma_cause(const Warp& w, Time number);
+  bool warpgroup_knows(const Actor& who, const Access& before) const;
+  bool store_is_waited_for(const Actor& who, const Access& store) const;
+  // A warning, once for each place in the source at which `before` is.
+  void deviate(FindingKind kind, const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote,
+               bool now_writes);
+  uint32_t first_of_place(uint32_t op);
 
   void note_global_write(uint64_t begin, uint64_t end, uint32_t op, uint32_t warp);
 
@@ -327,6 +341,15 @@ class Checker final : public Observer {
   std::map<std::pair<uint32_t, uint32_t>, RemoteUse> remote_uses_;  // by rank of the owner and lane
   std::vector<std::vector<Access>> remote_reads_;  // [rank]: copies to other CTAs that read its memory
   std::vector<Access> newest_wgmma_;  // [warp]
+  // Model::silicon: what the warps knew that issued a wgmma for which not all of them have waited.
+  struct WgmmaCause {
+    Time number;
+    uint32_t waited;  // mask of warps of the warpgroup
+    std::vector<Time> known;
+  };
+  std::vector<std::vector<WgmmaCause>> wgmma_causes_;  // [first warp of a warpgroup]
+  const Code* places_of_ = nullptr;
+  std::unordered_map<uint32_t, uint32_t> places_;      // of its ops: first_of_place
   std::unordered_map<uint32_t, std::pair<uint32_t, Access>> copies_;  // by lane of the CTA: cp.async not over, the newest
   std::vector<Time> newest_mma_;  // [lane of the CTA]
   std::unordered_map<uint64_t, std::vector<Released>> locations_;       // what a reader of an atomic location comes to know

@@ -50,6 +50,7 @@ struct Clock {
   std::vector<Time> proxy_global;  // ... with one for global memory; empty before the first such fence
   std::vector<Time> proxy_cluster; // ... with one for the memory of all CTAs of a cluster; likewise
   std::vector<Time> inits;         // of a cluster: ... or as far as fence.mbarrier_init goes; likewise
+  std::vector<Time> cause;         // came before, without an order of memory; empty: no more than `plain`
   std::vector<Time> tensor;        // ... with tcgen05.fence::before and ::after at the hand-overs
   ForeignClocks foreign;
   std::vector<uint32_t> sources;   // of a clock that is handed over, if asked for: who released into it (provenance.h)
@@ -64,6 +65,7 @@ struct Clock {
     proxy_global.clear();
     proxy_cluster.clear();
     inits.clear();
+    cause.clear();
     foreign.clear();
     sources.clear();
   }
@@ -73,6 +75,7 @@ struct Clock {
     join(proxy_global, other.proxy_global);
     join(proxy_cluster, other.proxy_cluster);
     join(inits, other.inits);
+    join(cause, other.cause);
     if (!other.foreign.empty()) join(foreign, other.foreign);
     for (uint32_t source : other.sources) {
       if (std::find(sources.begin(), sources.end(), source) == sources.end()) sources.push_back(source);

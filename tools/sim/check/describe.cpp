@@ -124,8 +124,40 @@ void Checker::explain_order(const Actor& who, const Access& before, const Access
   orderings_.push_back(std::move(o));
 }
 
+uint32_t Checker::first_of_place(uint32_t op) {
+  const Code* const code = cta_->launch->code;
+  if (std::exchange(places_of_, code) != code) places_.clear();
+  const auto [place, added] = places_.try_emplace(op, 0);
+  if (!added) return place->second;
+  const std::vector<ptx::Location>& all = code->locations;
+  const auto same = [&](const ptx::Location& l) {
+    return all[op].source_file ? l.source_file == all[op].source_file && l.source_line == all[op].source_line : l.line == all[op].line;
+  };
+  return place->second = uint32_t(std::find_if(all.begin(), all.begin() + op, same) - all.begin());
+}
+
+void Checker::deviate(FindingKind kind, const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote,
+                      bool now_writes) {
+  const uint32_t at = first_of_place(before.op);
+  if (again(kind, at, at)) return;
+  Finding f = new_finding(kind, at, at);
+  f.warning = true;
+  fill(f, who, before, now, cell, before_wrote, now_writes);
+  findings_.push_back(std::move(f));
+}
+
 void Checker::report(FindingKind kind, bool warning, const Actor& who, const Access& before, const Access& now, const Cell* cell,
                      bool before_wrote, bool now_writes) {
+  if (again(kind, before.op, now.op)) return;
+  Finding f = new_finding(kind, before.op, now.op);
+  f.warning = warning;
+  fill(f, who, before, now, cell, before_wrote, now_writes);
+  findings_.push_back(std::move(f));
+}
+
+void Checker::fill(Finding& f, const Actor& who, const Access& before, const Access& now, const Cell* cell, bool before_wrote,
+                   bool now_writes) const {
+  const FindingKind kind = f.kind;
   // Every agent's letter in the table above.
   const auto letter = [](Agent a) {
     switch (a) {
@@ -138,9 +170,6 @@ void Checker::report(FindingKind kind, bool warning, const Actor& who, const Acc
       default: return 'l';
     }
   };
-  if (again(kind, before.op, now.op)) return;
-  Finding f = new_finding(kind, before.op, now.op);
-  f.warning = warning;
   f.cta = cta_->cluster->ctas[who.rank]->id;
   f.cycle = time_of(who.warp_index);
   const bool on_barrier = kind == FindingKind::barrier_init || kind == FindingKind::barrier_init_fence || kind == FindingKind::barrier_reuse || kind == FindingKind::phase_skipped;
@@ -163,7 +192,6 @@ void Checker::report(FindingKind kind, bool warning, const Actor& who, const Acc
     f.chain = apart ? std::string(before_wrote ? "write" : "read") + ", barrier.cluster or an mbarrier.arrive.release.cluster | wait of .cluster scope, then " + (now_writes ? "write" : "read")
                     : chain(false, letter(before.agent), before_wrote, letter(now.agent), now_writes);
   }
-  findings_.push_back(std::move(f));
 }
 
 }  // namespace fa4::sim::check

@@ -23,6 +23,10 @@ enum class FindingKind : uint8_t {
   unobserved_work,  // the CTA ended and nobody has waited for a copy or an MMA
   unbalanced_bytes, // the CTA ended with a barrier whose announced and arrived bytes differ
   global_overlap,   // two CTAs write the same global memory
+  // Model::silicon: deviations from the ISA that hardware does not mind, warnings.
+  register_counts,  // setmaxnreg of the warps of a warpgroup with different counts
+  store_not_waited, // tcgen05.st handed over without wait::st
+  wait_of_another_warp,  // what a wgmma reads is written again after another warp of its warpgroup has waited for it
 };
 
 struct Finding {

@@ -70,6 +70,7 @@ void Builder::allocate_rows() {
   }
   // What an asynchronous instruction will write, or reads, is held until a wait.
   for (size_t v = 0; v < virtuals; ++v) {
+    if (sharing_ == Rows::own && intervals[v].first != ~0u) held_[v] = {0, uint32_t(code_.ops.size() - 1)};
     if (held_[v].first == ~0u) continue;
     cover(Virtual(v), 2 * held_[v].first);
     cover(Virtual(v), 2 * held_[v].second + 1);

@@ -70,13 +70,13 @@ std::string_view Modifiers::first_left() const {
 namespace {
 
 const std::unordered_map<std::string_view, Family>& families() {
-  static const auto table = [] {
+  static const auto& table = *new auto([] {  // never destroyed: programs load modules in static destructors
     std::unordered_map<std::string_view, Family> t;
     for (auto rows : {integer_rows, bit_rows, half_rows, float_rows, approx_rows, memory_rows, control_rows, barrier_rows, warp_rows, cluster_rows, mbarrier_rows, bulk_rows, tcgen05_rows, warp_matrix_rows, wgmma_rows, system_call_rows}) {
       for (const FamilyRow& row : rows()) t.emplace(row.opcode, row.build);
     }
     return t;
-  }();
+  }());
   return table;
 }
 
@@ -96,7 +96,8 @@ constexpr uint64_t align_up(uint64_t value, uint64_t alignment) { return (value 
 
 }  // namespace
 
-Builder::Builder(const ptx::Module& module, const ptx::Function& function) : module_(module), function_(function) {}
+Builder::Builder(const ptx::Module& module, const ptx::Function& function, Rows rows)
+    : module_(module), function_(function), sharing_(rows) {}
 
 void Builder::refuse(const std::string& message) const {
   const auto& at = instruction_ ? instruction_->location : function_.location;
@@ -194,7 +195,7 @@ Virtual Builder::source(const Operand& operand, Type type, bool may_be_wider) {
       return constant(bits, rows);
     }
     case Operand::Kind::special: {
-      static const std::unordered_map<std::string_view, FixedRow::Kind> kinds = {
+      static const auto& kinds = *new std::unordered_map<std::string_view, FixedRow::Kind>{
           {"%tid.x", FixedRow::Kind::tid_x},       {"%tid.y", FixedRow::Kind::tid_y},
           {"%tid.z", FixedRow::Kind::tid_z},       {"%ntid.x", FixedRow::Kind::ntid_x},
           {"%ntid.y", FixedRow::Kind::ntid_y},     {"%ntid.z", FixedRow::Kind::ntid_z},
@@ -305,9 +306,6 @@ void Builder::def(Field field, Virtual v, uint32_t row, bool partial) {
 void Builder::use(Field field, Virtual v, uint32_t row) {
   slots_.push_back({uint32_t(code_.ops.size() - 1), 0, v, field, uint8_t(row), false, true});
 }
-void Builder::def_use(Field field, Virtual v) {
-  slots_.push_back({uint32_t(code_.ops.size() - 1), 0, v, field, 0, true, true});
-}
 void Builder::aux_def(Virtual v, uint32_t row) {
   slots_.push_back({uint32_t(code_.ops.size() - 1), uint32_t(code_.aux.size()), v, Field::aux, uint8_t(row), true, false});
   code_.aux.push_back(0);
@@ -321,6 +319,26 @@ void Builder::aux_use(Virtual v, uint32_t row) {
 void Builder::aux_def_use(Virtual v) {
   aux_use(v);
   slots_.back().is_def = true;
+}
+
+uint16_t Builder::row_of(const Slot& slot) const {
+  const Op& op = code_.ops[slot.op];
+  switch (slot.field) {
+    case Field::d: return op.d;
+    case Field::a: return op.a;
+    case Field::b: return op.b;
+    case Field::c: return op.c;
+    case Field::aux: break;
+  }
+  return code_.aux[slot.aux];
+}
+
+// A slot names one row of a register; most ops touch the rows behind it too.
+uint32_t Builder::rows_touched(const Slot& slot) const {
+  if (slot.field == Field::aux) return 1;
+  const Handler run = code_.ops[slot.op].run;
+  const uint32_t most = run == lane_handler(LaneCode::mov32) ? 1 : run == lane_handler(LaneCode::mov64) ? 2 : 4;
+  return std::min<uint32_t>(most, virtual_rows_[slot.v] - slot.row);
 }
 
 bool Builder::address(const Operand& operand, AddressSpace space) {
@@ -471,7 +489,7 @@ void Builder::decode() {
   if (!refused.empty()) throw ptx::Error(std::to_string(refused.size()) + " instructions of " + function_.name, refused);
   op_of_instruction_.back() = uint32_t(code_.ops.size());
   // Falling off the end is an exit.
-  static const ptx::Instruction end;
+  static const ptx::Instruction& end = *new ptx::Instruction;
   instruction_ = &end;
   instruction_index_ = uint32_t(function_.instructions.size());
   emit(exit_lanes);
@@ -488,6 +506,7 @@ Code Builder::build() {
   find_joins();
   find_undelivered_uses();
   allocate_rows();
+  find_flows();
   guard_undelivered_uses();
   uint64_t threads = 1;
   const bool required = function_.required_threads[0] != 0;

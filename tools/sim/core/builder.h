@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "../engine/device.h"
 #include "lane_handlers.h"
 #include "op.h"
 
@@ -37,7 +38,7 @@ class Modifiers {
 
 class Builder {
  public:
-  Builder(const ptx::Module& module, const ptx::Function& function);
+  Builder(const ptx::Module& module, const ptx::Function& function, Rows rows);
   Code build();
 
   // ---- for the families ----
@@ -73,7 +74,6 @@ class Builder {
   enum class Field : uint8_t { d, a, b, c, aux };
   void def(Field field, Virtual v, uint32_t row = 0, bool partial = false);
   void use(Field field, Virtual v, uint32_t row = 0);
-  void def_use(Field field, Virtual v);               // read and written
   // Appends a row to the op's aux list.
   void aux_def(Virtual v, uint32_t row = 0);
   void aux_use(Virtual v, uint32_t row = 0);
@@ -120,9 +120,15 @@ class Builder {
   void allocate_rows();
   void find_undelivered_uses();
   void guard_undelivered_uses();
+  // Once rows are allocated: a slot's first row, and how many of its register's an op touches there.
+  uint16_t row_of(const Slot& slot) const;
+  uint32_t rows_touched(const Slot& slot) const;
+  static bool reads(const Slot& slot) { return slot.is_use && !(slot.is_def && slot.field == Field::d); }
+  void find_flows();
 
   const ptx::Module& module_;
   const ptx::Function& function_;
+  const Rows sharing_;
   const ptx::Instruction* instruction_ = nullptr;
   uint32_t instruction_index_ = 0;
   Code code_;
@@ -136,7 +142,8 @@ class Builder {
   std::vector<Block> blocks_;
   std::vector<uint32_t> block_of_op_;
   std::vector<bool> guarded_;                          // by op: see delivery.cpp
-  std::vector<std::pair<uint32_t, uint32_t>> held_;    // by Virtual: first and last op at which it may be in flight
+  std::vector<std::pair<uint32_t, uint32_t>> held_;    // by Virtual: first and last op at which nobody else may have its rows
+  std::vector<bool> lacks_fence_;                      // by Virtual: some wgmma may use it without a wgmma.fence
   std::unordered_map<std::string, Symbol> symbols_;
   Virtual fixed_virtual(FixedRow::Kind low, uint32_t low_value, FixedRow::Kind high, uint32_t high_value,
                         uint32_t rows);

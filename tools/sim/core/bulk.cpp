@@ -93,9 +93,6 @@ void each_run(const TensorMap& map, uint32_t shared, F f) {
   }
 }
 
-void set_box_valid(Cta& cta, const TensorMap& map, uint32_t shared, bool valid) {
-  each_run(map, shared, [&](uint32_t at, uint32_t bytes) { set_shared_valid(cta, at, bytes, valid); });
-}
 
 int64_t first_invalid_in_box(const Cta& cta, const TensorMap& map, uint32_t shared) {
   int64_t bad = -1;
@@ -186,7 +183,7 @@ const Op* box_load(Warp& w, const Op* op, Mask mask) {
     prepare_box(w, op, lane, event, &map);
     each_target(w, op, lane, event, [&](Cta& target) {
       place_box(w, op, map, target, event);
-      set_box_valid(target, map, event.shared, false);
+      each_run(map, event.shared, [&](uint32_t at, uint32_t bytes) { claim_shared(target, at, bytes); });
       send_load(w, op, target, event);
     });
     ++w.counters.box_loads;
@@ -201,7 +198,7 @@ void issue_store(Warp& w, const Op* op, int lane, Event& event) {
   event.kind = Event::Kind::box_store_read;
   event.op = op;
   if (const int64_t bad = first_invalid_in_box(cta, cta.maps[event.slot], event.shared); bad >= 0) {
-    fault(w, op, Fault::Kind::poison, "the box to store holds " + shared_name(cta, uint32_t(bad)) + ", which nobody has written or a copy in flight will write");
+    fault(w, op, Fault::Kind::poison, "the box to store holds " + invalid_name(cta, cta, uint32_t(bad)));
   }
   BulkGroups& g = groups(w, lane);
   event.group = g.newest;
@@ -289,7 +286,7 @@ const Op* bulk_load(Warp& w, const Op* op, Mask mask) {
       if (!cta.launch->memory->at(event.global, event.bytes)) {
         fault(w, op, Fault::Kind::illegal_address, "the bulk copy reads " + hex(event.global) + ": " + cta.launch->memory->describe(event.global));
       }
-      set_shared_valid(target, event.shared, event.bytes, false);
+      claim_shared(target, event.shared, event.bytes);
       send_load(w, op, target, event);
     });
   }
@@ -343,7 +340,7 @@ void complete_copy(const Event& event) {
 void land_box_load(const Event& event) {
   Cta &cta = *event.cta, &target = *event.target;
   if (!cta.random) fetch_load(event);
-  set_box_valid(target, cta.maps[event.slot], event.shared, true);
+  each_run(cta.maps[event.slot], event.shared, [&](uint32_t at, uint32_t bytes) { set_shared_valid(target, at, bytes, true); });
   cta.free_maps.push_back(event.slot);
   complete_copy(event);
 }

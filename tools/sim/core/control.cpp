@@ -96,10 +96,12 @@ const Op* setmaxnreg(Warp& w, const Op* op, Mask mask) {
   Cta& cta = *w.cta;
   const uint32_t wanted = uint32_t(op->imm);
   std::vector<uint32_t>& history = cta.setmaxnreg_history[w.index / 4];
-  if (w.setmaxnreg_count < history.size() && history[w.setmaxnreg_count] != wanted) {
+  const bool differs = w.setmaxnreg_count < history.size() && history[w.setmaxnreg_count] != wanted;
+  if (differs && cta.launch->model != Model::silicon) {
     fault(w, op, Fault::Kind::illegal_instruction, "setmaxnreg " + std::to_string(wanted) + " where another warp of the warpgroup asked for " +
           std::to_string(history[w.setmaxnreg_count]));
   }
+  if (differs && cta.observer) cta.observer->register_counts_differ(w, op, history[w.setmaxnreg_count]);
   if (op->mode == 1) {
     if (wanted < w.registers) fault(w, op, Fault::Kind::illegal_instruction, "setmaxnreg.inc to " + std::to_string(wanted) + " below the present " + std::to_string(w.registers));
     const uint32_t more = (wanted - w.registers) * kLanes;

@@ -64,23 +64,23 @@ const Op* checked(Warp& w, const Op* op, Mask mask) {
   const DeliveryCheck& check = w.code->delivery.find(index)->second;
   if (check.move) {
     for (size_t i = 0; i < check.sources.size(); ++i) {
-      const uint16_t from = check.sources[i], to = check.destinations[i];
+      const uint16_t from = check.sources[i].row, to = check.destinations[i].row;
       const Holder h = holder(w, from);
       require_writable(w, op, to);
       if (h == kAccumulator) complete_wgmmas(w);
       w.in_flight[to] = h == kLoad || h == kAccumulator ? w.in_flight[from] : 0;
-      w.accessed[to] = w.accessed[from];
+      if (check.destinations[i].noted) w.accessed[to] = w.accessed[from];
     }
     return check.run(w, op, mask);
   }
-  for (uint16_t row : check.sources) {
+  for (const auto [row, noted] : check.sources) {
     if (const Holder h = holder_at_read(w, row); h != kNobody) fault(w, op, Fault::Kind::poison, kRead[h]);
-    w.accessed[row] = w.wgmma.fences + 1;
+    if (noted) w.accessed[row] = w.wgmma.fences + 1;
   }
-  for (uint16_t row : check.destinations) {
+  for (const auto [row, noted] : check.destinations) {
     require_writable(w, op, row);
     w.in_flight[row] = 0;
-    w.accessed[row] = w.wgmma.fences + 1;
+    if (noted) w.accessed[row] = w.wgmma.fences + 1;
   }
   return check.run(w, op, mask);
 }
@@ -145,6 +145,7 @@ void Builder::find_undelivered_uses() {
   const size_t ops = code_.ops.size(), virtuals = virtual_rows_.size();
   guarded_.assign(ops, false);
   held_.assign(virtuals, {~0u, 0});
+  lacks_fence_.assign(virtuals, false);
   const auto any = [&](Handler handler) {
     return std::any_of(code_.ops.begin(), code_.ops.end(), [&](const Op& op) { return op.run == handler; });
   };
@@ -155,8 +156,8 @@ void Builder::find_undelivered_uses() {
   using State = std::vector<uint8_t>;  // by virtual register
   std::vector<State> entry(blocks_.size(), State(virtuals, 0));
   if (wgmma) std::fill(entry[0].begin(), entry[0].end(), kMayLackFence);
-  State lacks_fence(virtuals, 0);  // of what some wgmma without a fence may use
   bool risky = false;
+  uint8_t held = 0;  // in which states a register is held
   // The state at the end of a block, and what else a walk is for: to note the ops that may go against the
   // rules, or for how long registers are held.
   enum class Walk { state, mark, hold };
@@ -166,15 +167,18 @@ void Builder::find_undelivered_uses() {
     const auto clear = [&](uint8_t bits) {
       for (uint8_t& s : state) s &= uint8_t(~bits);
     };
+    const auto hold = [&](size_t v, uint32_t i) {
+      if (walk == Walk::hold && (state[v] & held))
+        held_[v] = {std::min(held_[v].first, i), std::max(held_[v].second, i)};
+    };
+    const auto hold_all = [&](uint32_t i) {
+      for (size_t v = 0; v < virtuals && walk == Walk::hold; ++v) hold(v, i);
+    };
+    hold_all(blocks_[b].begin);
     for (uint32_t i = blocks_[b].begin; i < blocks_[b].end; ++i) {
       const Op& op = code_.ops[i];
-      if (walk == Walk::hold) {
-        for (size_t v = 0; v < virtuals; ++v) {
-          if (state[v] & kMayBeInFlight)
-            held_[v] = {std::min(held_[v].first, i), std::max(held_[v].second, i)};
-        }
-      }
       const bool always = op.guard == 0;
+      if (op.run == tmem_wait_load || op.run == wgmma_wait_group) hold_all(i);
       if (op.run == tmem_wait_load && always) clear(kMayLoad);
       if (op.run == wgmma_commit_group && always) clear(kMayBeUncommitted);
       if (op.run == wgmma_wait_group && always && op.imm == 0) {
@@ -191,7 +195,7 @@ void Builder::find_undelivered_uses() {
         if (registers) {
           const uint8_t other = slot.is_def ? kMayLoad | kMayBeInput : kMayLoad | kMayAccumulate;
           risky |= mark && (now & (other | kMayLackFence));
-          if (mark && (now & kMayLackFence)) lacks_fence[slot.v] = 1;
+          if (mark && (now & kMayLackFence)) lacks_fence_[slot.v] = true;
         } else if (slot.is_use) {
           wrong |= now & kMayBeInFlight;
           moved |= now;
@@ -201,6 +205,7 @@ void Builder::find_undelivered_uses() {
       for (uint32_t s : slots_of_op[i]) {
         const Slot& slot = slots_[s];
         uint8_t& now = state[slot.v];
+        hold(slot.v, i);
         if (mma && slot.field == Field::aux) {
           if (slot.is_def)
             now = kMayBeUncommitted | (always ? kMayAccumulate : uint8_t(now | kMayAccumulate));
@@ -213,10 +218,12 @@ void Builder::find_undelivered_uses() {
                                                      : kMayLackFence;
           now = always && !slot.is_use ? next : uint8_t(now | next);
         }
+        hold(slot.v, i);
       }
       // A load may write what another one has not delivered.
       if (mark && wrong && op.run != tmem_load) risky = guarded_[i] = true;
     }
+    hold_all(blocks_[b].end - 1);
     return state;
   };
   for (bool changed = true; changed;) {
@@ -234,27 +241,34 @@ void Builder::find_undelivered_uses() {
   }
   for (uint32_t b = 0; b < blocks_.size(); ++b) through(b, Walk::mark);
   code_.tracks_registers = risky;
+  // A wgmma writes its accumulators whether anybody reads them or not: nobody else may have their rows until a wait
+  // covers it. Of the others (a load's values are there at its issue, A is read then) shadow state alone is at stake.
+  held = risky ? kMayBeInFlight : kMayAccumulate;
+  for (uint32_t b = 0; b < blocks_.size(); ++b) through(b, Walk::hold);
   if (!risky) {
     guarded_.assign(ops, false);
+    lacks_fence_.assign(virtuals, false);
     return;
   }
-  for (uint32_t b = 0; b < blocks_.size(); ++b) through(b, Walk::hold);
-  // Accesses to registers that may lack a fence are all noted, those of what was moved into them too.
+  // Accesses to registers that may lack a fence are all noted, those of what was moved into them too. No other register
+  // may have their rows at any time: it would leave its own accesses there.
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t i = 0; i < ops; ++i) {
       if (!is_move(code_.ops[i])) continue;
-      const auto lacks = [&](uint32_t s) { return slots_[s].is_def && lacks_fence[slots_[s].v]; };
+      const auto lacks = [&](uint32_t s) { return slots_[s].is_def && lacks_fence_[slots_[s].v]; };
       if (std::none_of(slots_of_op[i].begin(), slots_of_op[i].end(), lacks)) continue;
       for (uint32_t s : slots_of_op[i]) {
-        changed |= !lacks_fence[slots_[s].v];
-        lacks_fence[slots_[s].v] = 1;
+        changed |= !lacks_fence_[slots_[s].v];
+        lacks_fence_[slots_[s].v] = true;
       }
     }
   }
   for (const Slot& slot : slots_) {
+    if (!lacks_fence_[slot.v]) continue;
+    held_[slot.v] = {0, uint32_t(ops - 1)};
     const bool registers = code_.ops[slot.op].run == wgmma_mma_async && slot.field == Field::aux;
-    if (lacks_fence[slot.v] && !registers && code_.ops[slot.op].run != tmem_load) guarded_[slot.op] = true;
+    if (!registers && code_.ops[slot.op].run != tmem_load) guarded_[slot.op] = true;
   }
 }
 
@@ -268,21 +282,10 @@ void Builder::guard_undelivered_uses() {
       it->second.run = op.run;
       it->second.move = is_move(op);
     }
-    // A slot names one row of a register; moves of wider ones touch the rows behind it too.
-    const uint16_t row = slot.field == Field::d   ? op.d
-                         : slot.field == Field::a ? op.a
-                         : slot.field == Field::b ? op.b
-                         : slot.field == Field::c ? op.c
-                                                  : code_.aux[slot.aux];
-    const uint32_t rows = slot.field == Field::aux ? 1 : virtual_rows_[slot.v] - slot.row;
-    const uint32_t moved = !it->second.move                          ? rows
-                           : op.run == lane_handler(LaneCode::mov32) ? 1
-                           : op.run == lane_handler(LaneCode::mov64) ? 2
-                                                                     : 4;
-    const bool source = slot.is_use && !(slot.is_def && slot.field == Field::d);
-    for (uint32_t r = 0; r < std::min(rows, moved); ++r) {
-      if (source) it->second.sources.push_back(uint16_t(row + r));
-      if (slot.is_def) it->second.destinations.push_back(uint16_t(row + r));
+    for (uint32_t r = 0; r < rows_touched(slot); ++r) {
+      const DeliveryCheck::Register touched{uint16_t(row_of(slot) + r), lacks_fence_[slot.v]};
+      if (reads(slot)) it->second.sources.push_back(touched);
+      if (slot.is_def) it->second.destinations.push_back(touched);
     }
   }
   for (auto& [index, check] : code_.delivery) code_.ops[index].run = checked;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "../driver/fa4sim.h"
@@ -99,8 +100,27 @@ struct WgmmaGroups {
   uint32_t known = 0;             // the warp has waited for the groups up to this one
   uint32_t fences = 0;            // wgmma.fence
   uint64_t issued = 0;            // wgmma.mma_async
+  uint64_t landed = 0;            // how many of them, which complete in order
   uint64_t core_free = 0, last_done = 0;  // cycles
   std::vector<uint32_t> pending;  // indices into Cta::wgmmas: issued and not waited for, in order
+};
+
+// Where undefined data comes from: a load of shared memory that nobody has written.
+struct UndefinedSource {
+  const Op* op;
+  uint32_t rank, address;      // of the CTA whose memory it is, there
+  uint32_t reader, warp, lane; // rank of the CTA that loaded it, warp and lane there
+};
+// Undefined bits of a warp's registers, predicates and local memory (undefined.h). Sources are indices into
+// Cluster::undefined.
+struct Undefined {
+  std::vector<Row> rows;                      // [row]: bits
+  std::vector<Mask> lanes;                    // [row]: where there are any
+  std::vector<uint32_t> sources;              // [32 * row + lane]
+  std::vector<Mask> predicates;
+  std::vector<uint32_t> predicate_sources;    // [32 * predicate + lane]
+  std::vector<uint8_t> local;                 // [lane][byte]: not 0: undefined; empty: none is
+  std::unordered_map<uint64_t, uint32_t> local_sources;  // by lane and word
 };
 
 // A tcgen05.ld in flight.
@@ -140,6 +160,7 @@ struct Warp {
   fa4sim_warp_counters counters{};
   std::vector<HeldStore> held;           // in the order of their execution
   uint64_t spin_instructions = 0;        // in a row without progress, while other lanes of the warp wait
+  std::unique_ptr<Undefined> undefined;  // null: everything is defined
   // The allocation that the last global access hit.
   uint64_t cached_start = 1, cached_end = 0;
   std::byte* cached_host = nullptr;
@@ -182,6 +203,8 @@ struct Cluster {
   Cta* ctas[kMaxClusterSize] = {};       // by rank
   // barrier.cluster: threads that have not exited, and those of them that have arrived in the phase under way.
   uint32_t live = 0, arrived = 0;
+  std::vector<UndefinedSource> undefined;
+  std::unordered_map<uint64_t, uint32_t> undefined_numbers;  // by op, rank and address
 };
 
 struct TmemAllocation {
@@ -237,7 +260,6 @@ struct WgmmaWork {
   uint16_t warp;
   bool accumulate;
   bool done;                // the registers hold the result
-  bool landed;              // it is complete
   Row a[4];                 // A in registers, as they were at issue
   std::vector<std::byte> operands;  // under adversarial timing: A and B as they were read
 };
@@ -305,6 +327,8 @@ struct Cta {
   uint32_t dynamic_shared = 0;      // address of the first dynamic byte
   std::vector<std::byte> shared;    // indexed by shared::cta address
   std::vector<uint64_t> shared_valid;        // one bit a byte: written and not in flight
+  std::vector<uint64_t> shared_claimed;      // likewise, where it is not valid: a copy in flight will write it
+  std::unordered_map<uint32_t, uint32_t> undefined_words;  // [address / 4]: undefined data was stored; into Cluster::undefined
   uint64_t shared_invalidations = 0;         // how often bytes became invalid
   std::vector<uint16_t> mbarrier_at;         // [address / 8]: index + 1 into mbarriers
   std::vector<MBarrier> mbarriers;

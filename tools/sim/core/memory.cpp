@@ -8,6 +8,7 @@
 #include "reduction.h"
 #include "remote.h"
 #include "shared_memory.h"
+#include "undefined.h"
 #include "visibility.h"
 #include "warp_wide.h"
 #include "wide_atomic.h"
@@ -22,7 +23,7 @@ using Field = Builder::Field;
 }  // namespace
 
 // A store that is held back leaves its bytes as they are for now.
-std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write, bool held, Cta** shared_of) {
+std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t bytes, bool write, bool held, Touched* touched) {
   Cta& cta = *w.cta;
   AddressSpace space = op->space;
   if (space == AddressSpace::generic) {
@@ -79,16 +80,20 @@ std::byte* locate(Warp& w, const Op* op, int lane, uint64_t address, uint32_t by
       if (!w.held.empty()) publish_overlapping(w, lane, owner.shared.data() + at, bytes);
       if (write) {
         if (!held) set_shared_valid(owner, at, bytes, true);
-      } else if (const int64_t bad = first_invalid_shared(owner, at, bytes); bad >= 0) {
-        fault(w, op, Fault::Kind::poison, "lane " + std::to_string(lane) + " reads " + shared_name(owner, uint32_t(bad)) + of_cta(cta, owner) +
-              ", which nobody has written or a copy in flight will write");
+      } else if (int64_t bad = first_invalid_shared(owner, at, bytes); bad >= 0) {
+        while (touched && bad >= 0 && !is_claimed(owner, uint32_t(bad))) {
+          touched->unwritten = true;
+          bad = first_invalid_shared(owner, uint32_t(bad) + 1, at + bytes - uint32_t(bad) - 1);
+        }
+        if (bad >= 0) fault(w, op, Fault::Kind::poison, "lane " + std::to_string(lane) + " reads " + invalid_name(cta, owner, uint32_t(bad)));
       }
-      if (shared_of) *shared_of = &owner;
+      if (touched) touched->owner = &owner, touched->address = at;
       return owner.shared.data() + at;
     }
     case AddressSpace::local: {
       const uint32_t size = w.code->local_bytes;
       if (address > size || bytes > size - address) fault(w, op, Fault::Kind::illegal_address, "local address " + hex(address) + " beyond the " + std::to_string(size) + " bytes of local memory");
+      if (touched) touched->local = true, touched->address = uint32_t(address);
       return w.local.data() + size_t(lane) * size + address;
     }
     default: {
@@ -114,9 +119,12 @@ const Op* load(Warp& w, const Op* op, Mask mask) {
   }
   const uint16_t* rows = w.code->aux.data() + op->aux;
   const uint32_t words = op->aux_count / op->count;
+  const bool defined_before = !w.undefined;
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    const std::byte* at = locate(w, op, lane, addresses[lane], bytes, false);
+    Touched touched;
+    const std::byte* at = locate(w, op, lane, addresses[lane], bytes, false, false, &touched);
+    if (touched.unwritten || (touched.local && w.undefined)) load_undefined(w, op, lane, touched);
     for (uint32_t e = 0; e < op->count; ++e) {
       uint64_t value[2] = {};
       std::memcpy(value, at + e * op->size, op->size);
@@ -128,6 +136,10 @@ const Op* load(Warp& w, const Op* op, Mask mask) {
         w.rows[rows[e * words + word]].lane[lane] = uint32_t(value[word / 2] >> (32 * (word % 2)));
       }
     }
+  }
+  if (defined_before && w.undefined) {  // from here on the engine looks at what becomes of it
+    w.fragment().pc = op + 1;
+    return nullptr;
   }
   return op + 1;
 }
@@ -164,9 +176,11 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
     const int lane = first_lane(m);
     uint64_t address = lane_bits(w.rows + op->a, lane, wide) + uint64_t(op->imm);
     if (!wide) address = uint32_t(address);
-    const bool held = holds && !is_local(address) && holds_back(w, op, bytes);
-    Cta* owner = nullptr;
-    std::byte* const at = locate(w, op, lane, address, bytes, true, held, &owner);
+    const bool undefined = w.undefined && stores_undefined(w, op, lane);
+    const bool held = !undefined && holds && !is_local(address) && holds_back(w, op, bytes);
+    Touched touched;
+    std::byte* const at = locate(w, op, lane, address, bytes, true, held, &touched);
+    if (undefined || (w.undefined && touched.local)) store_undefined(w, op, lane, touched);
     std::byte later[sizeof HeldStore::data];
     std::byte* const to = held ? later : at;
     for (uint32_t e = 0; e < op->count; ++e) {
@@ -176,7 +190,7 @@ const Op* store(Warp& w, const Op* op, Mask mask) {
       }
       std::memcpy(to + e * op->size, value, op->size);
     }
-    if (held) hold_back(w, lane, at, owner, later, bytes);
+    if (held) hold_back(w, lane, at, touched.owner, later, bytes);
   }
   return op + 1;
 }

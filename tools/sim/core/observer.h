@@ -71,6 +71,8 @@ class Observer {
   virtual void cluster_barrier_completed(const Cluster& cluster) = 0;  // before those who wait pass
   virtual void cluster_barrier_passed(const Warp& w, const Op* op, Mask lanes) = 0;
   virtual void fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) = 0;
+  // Model::silicon: a setmaxnreg where another warp of the warpgroup asked for so many registers.
+  virtual void register_counts_differ(const Warp& w, const Op* op, uint32_t registers) = 0;
 
   // ---- mbarriers, by shared address; those that others may signal are their owner's ----
   virtual void mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) = 0;

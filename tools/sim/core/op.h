@@ -77,9 +77,41 @@ struct FixedRow {
 
 // An op that may meet a register in flight (delivery.h): what it does once that is checked.
 struct DeliveryCheck {
+  struct Register {
+    uint16_t row;
+    bool noted;                           // the access counts for a wgmma.fence
+  };
   Handler run;
   bool move;                              // copies registers, which is allowed: the copy is in flight as well
-  std::vector<uint16_t> sources, destinations;
+  std::vector<Register> sources, destinations;
+};
+
+// How undefined bits of its sources go through an op (undefined.h).
+enum class Flow : uint8_t {
+  observes,  // not at all: what it does would depend on them
+  computes,  // a result of which any source bit is undefined is undefined
+  halves,    // the same for each 16 bits
+  words,     // ... for each 32 bits
+  bits,      // bit by bit: moves, shifts, selections, logic
+  compares,  // into predicates pd and pb, with the predicate pa
+  shuffles,  // from lane to lane
+  loads,
+  stores,
+};
+struct FlowOperand {
+  uint16_t row;
+  uint8_t rows;
+  bool source, destination;
+  bool control;                           // bits: it says which bits of the others count
+  bool address;
+};
+struct OpFlow {
+  Flow flow = Flow::observes;
+  bool predicate_controls = false;        // bits: pa says which operand counts
+  bool reads_carry = false;               // computes: pa is a source
+  bool writes_carry = false;
+  Handler run = nullptr;                  // the op without a DeliveryCheck
+  uint32_t operands = 0, operand_count = 0;  // Code::flow_operands[operands ...]
 };
 
 // The executable form of one entry.
@@ -92,6 +124,8 @@ struct Code {
   std::vector<FixedRow> fixed;
   std::unordered_map<uint32_t, DeliveryCheck> delivery;  // by op; empty when a wait stands before every use
   bool tracks_registers = false;          // warps keep shadow state of registers in flight
+  std::vector<OpFlow> flows;              // one an op
+  std::vector<FlowOperand> flow_operands;
   uint32_t rows = 0;                      // register file of a warp
   uint32_t predicates = 1;                // [0] is the constant true
   uint32_t static_shared_bytes = 0;

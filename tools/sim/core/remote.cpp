@@ -67,10 +67,9 @@ const Op* shared_copy(Warp& w, const Op* op, Mask mask) {
     if (event.source % 16) fault(w, op, Fault::Kind::misaligned_address, kBulkAlignment);
     if (const int64_t bad = first_invalid_shared(cta, event.source, event.bytes); bad >= 0) {
       fault(w, op, Fault::Kind::poison,
-            "the copy reads " + shared_name(cta, uint32_t(bad)) +
-                ", which nobody has written or a copy in flight will write");
+            "the copy reads " + invalid_name(cta, cta, uint32_t(bad)));
     }
-    if (op->target == 0) set_shared_valid(target, event.shared, event.bytes, false);
+    if (op->target == 0) claim_shared(target, event.shared, event.bytes);
     if (cta.observer) event.token = cta.observer->copy_in_issued(w, event);
     event.time = engine_time(cta, w.time, event.bytes, kCopyLatency);
     if (cta.random && op->target == 0) {
@@ -106,7 +105,7 @@ const Op* remote_store(Warp& w, const Op* op, Mask mask) {
     }
     for (uint32_t i = 0; i < op->aux_count; ++i)
       event.coordinates[i] = int32_t(w.rows[w.code->aux[op->aux + i]].lane[lane]);
-    if (op->target == 0) set_shared_valid(target, event.shared, event.bytes, false);
+    if (op->target == 0) claim_shared(target, event.shared, event.bytes);
     if (cta.observer) event.token = cta.observer->copy_in_issued(w, event);
     event.time = w.time + delay(cta, kStoreLatency);
     send(cta, event);
@@ -122,8 +121,7 @@ void reduce(const Event& event, const std::byte* from) {
   const uint32_t size = ptx::size_in_bytes(type);
   if (const int64_t bad = first_invalid_shared(target, event.shared, event.bytes); bad >= 0) {
     fault(*event.cta, event.warp, event.op, Fault::Kind::poison,
-          "the reduction meets " + shared_name(target, uint32_t(bad)) + of_cta(*event.cta, target) +
-              ", which nobody has written or a copy in flight will write");
+          "the reduction meets " + invalid_name(*event.cta, target, uint32_t(bad)));
   }
   std::byte* to = target.shared.data() + event.shared;
   for (uint32_t at = 0; at < event.bytes; at += size) {

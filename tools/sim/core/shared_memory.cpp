@@ -7,18 +7,34 @@
 
 #include "hex.h"
 #include "names.h"
+#include "undefined.h"
 
 namespace fa4::sim {
 
-void set_shared_valid(Cta& cta, uint32_t address, uint32_t bytes, bool valid) {
-  cta.shared_invalidations += !valid;
+namespace {
+void set_bits(std::vector<uint64_t>& bits, uint32_t address, uint32_t bytes, bool value) {
   for (uint32_t at = address; at < address + bytes;) {
     const uint32_t bit = at % 64, count = std::min(64 - bit, address + bytes - at);
     const uint64_t mask = (count == 64 ? ~0ull : (1ull << count) - 1) << bit;
-    uint64_t& word = cta.shared_valid[at / 64];
-    word = valid ? word | mask : word & ~mask;
+    uint64_t& word = bits[at / 64];
+    word = value ? word | mask : word & ~mask;
     at += count;
   }
+}
+}  // namespace
+
+void set_shared_valid(Cta& cta, uint32_t address, uint32_t bytes, bool valid) {
+  set_bits(cta.shared_valid, address, bytes, valid);
+  if (valid) return;
+  ++cta.shared_invalidations;
+  set_bits(cta.shared_claimed, address, bytes, false);
+  for (uint32_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) cta.undefined_words.erase(word);
+}
+
+void claim_shared(Cta& cta, uint32_t address, uint32_t bytes) {
+  set_bits(cta.shared_valid, address, bytes, false);
+  set_bits(cta.shared_claimed, address, bytes, true);
+  ++cta.shared_invalidations;
 }
 
 int64_t first_invalid_shared(const Cta& cta, uint32_t address, uint32_t bytes) {
@@ -84,6 +100,14 @@ std::string shared_name(const Cta& cta, uint32_t address) {
   char text[32];
   std::snprintf(text, sizeof text, " (0x%x)", address);
   return name.empty() ? "shared memory" + std::string(text) : name + text;
+}
+
+std::string invalid_name(const Cta& reader, const Cta& owner, uint32_t address) {
+  const std::string name = shared_name(owner, address) + of_cta(reader, owner);
+  if (is_claimed(owner, address)) return name + ", which a copy in flight will write";
+  const auto stored = owner.undefined_words.find(address / 4);
+  if (stored == owner.undefined_words.end()) return name + ", which nobody has written";
+  return name + ", into which undefined data was stored: " + undefined_source(reader, stored->second);
 }
 
 std::string barrier_name(const Cta& cta, uint32_t address) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CTA's shared memory with its shadow: one bit a byte says that it was written and is not the destination of a copy
-// in flight. Barriers live in it and are no data.
+// in flight, another that it is. Barriers live in it and are no data.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,11 @@
 namespace fa4::sim {
 
 void set_shared_valid(Cta& cta, uint32_t address, uint32_t bytes, bool valid);
-// First byte in the range that may not be read, or -1.
+// A copy in flight will write them: not valid until then.
+void claim_shared(Cta& cta, uint32_t address, uint32_t bytes);
+// First byte in the range that is not valid, or -1.
 int64_t first_invalid_shared(const Cta& cta, uint32_t address, uint32_t bytes);
+inline bool is_claimed(const Cta& cta, uint32_t address) { return cta.shared_claimed[address / 64] >> (address % 64) & 1; }
 // "" if [address, address + bytes) lies in the CTA's shared memory, else a sentence.
 std::string outside_shared(const Cta& cta, uint64_t address, uint64_t bytes);
 // The live barrier object that overlaps the range, or nullptr.
@@ -20,6 +23,8 @@ const MBarrier* mbarrier_in(const Cta& cta, uint32_t address, uint32_t bytes);
 
 // A name from the module's table, or "shared 0x1234".
 std::string shared_name(const Cta& cta, uint32_t address);
+// The same of a byte that is not valid, and why.
+std::string invalid_name(const Cta& reader, const Cta& owner, uint32_t address);
 std::string barrier_name(const Cta& cta, uint32_t address);
 std::string tmem_name(const Cta& cta, uint32_t column);
 

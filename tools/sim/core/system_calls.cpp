@@ -10,6 +10,7 @@
 #include "builder.h"
 #include "inline_calls.h"
 #include "machine.h"
+#include "undefined.h"
 
 namespace fa4::sim {
 namespace {
@@ -36,6 +37,11 @@ const char* readable(const Warp& w, int lane, uint64_t address, uint64_t* bytes)
   return reinterpret_cast<const char*>(w.cta->launch->memory->at(address, *bytes));
 }
 
+// What lies at a generic address is nothing undefined.
+void require_defined(const Warp& w, const Op* op, int lane, uint64_t address, uint64_t bytes) {
+  if (address >= kLocalWindow && address < kLocalWindow + kWindowBytes) require_defined_local(w, op, lane, address - kLocalWindow, bytes);
+}
+
 std::string string_at(const Warp& w, const Op* op, int lane, uint64_t address) {
   uint64_t bytes = 0;
   const char* text = readable(w, lane, address, &bytes);
@@ -43,11 +49,14 @@ std::string string_at(const Warp& w, const Op* op, int lane, uint64_t address) {
   if (!end)
     fault(w, op, Fault::Kind::illegal_address,
           "lane " + std::to_string(lane) + ": a string of a function call is not in readable memory");
-  return std::string(text, static_cast<const char*>(end));
+  std::string whole(text, static_cast<const char*>(end));
+  require_defined(w, op, lane, address, whole.size() + 1);
+  return whole;
 }
 
 template <typename T>
-T parameter(const Warp& w, int lane, uint64_t offset) {
+T parameter(const Warp& w, const Op* op, int lane, uint64_t offset) {
+  require_defined_local(w, op, lane, offset, sizeof(T));
   T value;
   std::memcpy(&value, w.local.data() + size_t(lane) * w.code->local_bytes + offset, sizeof value);
   return value;
@@ -65,6 +74,7 @@ class Arguments {
     if (!from || bytes < size)
       fault(w_, op_, Fault::Kind::illegal_address,
             "lane " + std::to_string(lane_) + ": vprintf has fewer arguments than its format asks for");
+    require_defined(w_, op_, lane_, address_ + at_, size);
     std::memcpy(&value, from, size);
     at_ += size;
     ++count_;
@@ -159,9 +169,9 @@ const Op* vprintf(Warp& w, const Op* op, Mask mask) {
   static std::mutex one_at_a_time;
   for (Mask m = mask; m; m &= m - 1) {
     const int lane = first_lane(m);
-    Arguments arguments(w, op, lane, parameter<uint64_t>(w, lane, op->target));
+    Arguments arguments(w, op, lane, parameter<uint64_t>(w, op, lane, op->target));
     const std::string text = formatted(
-        w, op, lane, string_at(w, op, lane, parameter<uint64_t>(w, lane, uint64_t(op->imm))), arguments);
+        w, op, lane, string_at(w, op, lane, parameter<uint64_t>(w, op, lane, uint64_t(op->imm))), arguments);
     {
       std::lock_guard guard(one_at_a_time);
       std::fwrite(text.data(), 1, text.size(), stdout);
@@ -177,9 +187,9 @@ const Op* assertion_failed(Warp& w, const Op* op, Mask mask) {
   const int lane = first_lane(mask);
   fault(w, op, Fault::Kind::assertion,
         "lane " + std::to_string(lane) + ": assertion `" +
-            string_at(w, op, lane, parameter<uint64_t>(w, lane, uint64_t(op->imm))) + "' failed, " +
-            string_at(w, op, lane, parameter<uint64_t>(w, lane, op->target)) + ":" +
-            std::to_string(parameter<uint32_t>(w, lane, op->join)));
+            string_at(w, op, lane, parameter<uint64_t>(w, op, lane, uint64_t(op->imm))) + "' failed, " +
+            string_at(w, op, lane, parameter<uint64_t>(w, op, lane, op->target)) + ":" +
+            std::to_string(parameter<uint32_t>(w, op, lane, op->join)));
 }
 
 void build_call(Builder& b, Modifiers& m) {

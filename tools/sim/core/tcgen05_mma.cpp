@@ -64,8 +64,8 @@ std::string operand_problem(const Cta& cta, const MatrixDescriptor& d, bool mn_m
   if (!bad) return {};
   const std::string outside = outside_shared(cta, bad - 1, 16);
   if (!outside.empty()) return outside;
-  return "element (" + std::to_string(bad_mn) + ", " + std::to_string(bad_k) + ") lies in " + shared_name(cta, bad - 1) +
-         ", which nobody has written or a copy in flight will write";
+  const auto first = uint32_t(first_invalid_shared(cta, bad - 1, 16));
+  return "element (" + std::to_string(bad_mn) + ", " + std::to_string(bad_k) + ") lies in " + invalid_name(cta, cta, first);
 }
 
 namespace {

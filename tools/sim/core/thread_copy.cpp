@@ -79,7 +79,7 @@ const Op* thread_copy(Warp& w, const Op* op, Mask mask) {
     copy.destination[lane] = to;
     copy.bytes[lane] = uint8_t(bytes);
     copy.group[lane] = w.copy_groups[lane];
-    set_shared_valid(cta, to, op->size, false);
+    claim_shared(cta, to, op->size);
     if (cta.observer) cta.observer->thread_copy_issued(w, op, lane, to, op->size);
   }
   w.copies.push_back(slot);

@@ -8,6 +8,7 @@
 #include "convergence.h"
 #include "hex.h"
 #include "machine.h"
+#include "undefined.h"
 #include "visibility.h"
 #include "warp_wide.h"
 
@@ -128,6 +129,7 @@ void shuffle(Warp& w, const Op* op, Mask members) {
   const Row c = w.rows[aux[0]];
   Row& d = w.rows[op->d];
   Mask valid = 0;
+  int sources[kLanes];
   for (Mask m = members; m; m &= m - 1) {
     const int lane = first_lane(m);
     const int segment = int(c.lane[lane] >> 8 & 31), clamp = int(c.lane[lane] & 31),
@@ -164,7 +166,9 @@ void shuffle(Warp& w, const Op* op, Mask members) {
                                        : ", which has exited"));
     }
     d.lane[lane] = a.lane[source];
+    sources[lane] = source;
   }
+  if (w.undefined) shuffle_undefined(w, op, members, sources);
   if (op->pd) w.predicates[op->pd] = (w.predicates[op->pd] & ~members) | valid;
 }
 

@@ -186,7 +186,6 @@ const Op* wgmma_mma_async(Warp& w, const Op* op, Mask mask) {
           uint16_t(w.index),
           scale != 0,
           false,
-          false,
           {},
           {}};
   if (a_in_registers) {
@@ -381,19 +380,41 @@ const Op* wgmma_fence(Warp& w, const Op* op, Mask mask) {
   return op + 1;
 }
 
-bool wgmma_groups_passed(const Warp& w, const Fragment& f) {
+namespace {
+
+// Whether the operations that a wgmma.wait_group asks for are complete: the warp's own parts, or, as hardware executes
+// them, those of all four warps.
+bool complete_for(const Warp& w, const Fragment& f, bool warpgroup) {
   const uint32_t limit = awaited(w, f.wait_value);
+  const Warp* const warps = warpgroup ? w.cta->warps.data() + w.index / 4 * 4 : &w;
+  uint64_t landed = warps->wgmma.landed;
+  for (int i = 1; warpgroup && i < 4; ++i) landed = std::min(landed, warps[i].wgmma.landed);
   return std::all_of(w.wgmma.pending.begin(), w.wgmma.pending.end(), [&](uint32_t slot) {
     const WgmmaWork& work = w.cta->wgmmas[slot];
-    return work.group >= limit || work.landed;
+    return work.group >= limit || work.number <= landed;
   });
+}
+bool passed(const Warp& w, const Fragment& f) { return complete_for(w, f, w.cta->launch->model == Model::silicon); }
+
+void wake(Warp& w, Fragment& f, uint64_t time) {
+  f.state = Fragment::State::ready;
+  w.time = std::max(w.time, time);
+  cover(w, f.wait_value);
+}
+
+}  // namespace
+
+bool let_wgmma_wait_go(Warp& w, Fragment& f) {
+  if (f.state != Fragment::State::wgmma_group || !complete_for(w, f, false)) return false;
+  wake(w, f, w.time);
+  return true;
 }
 
 const Op* wgmma_wait_group(Warp& w, const Op* op, Mask mask) {
   if (!in_warpgroup(w, op, mask)) return nullptr;
   Fragment& f = w.fragment();
   f.wait_value = uint32_t(op->imm);
-  if (wgmma_groups_passed(w, f)) {
+  if (passed(w, f)) {
     cover(w, f.wait_value);
     return op + 1;
   }
@@ -420,13 +441,12 @@ void land_wgmma(const Event& event) {
   Cta& cta = *event.cta;
   WgmmaWork& work = cta.wgmmas[event.slot];
   complete(cta, work);
-  work.landed = true;
-  Warp& w = cta.warps[event.warp];
-  for (Fragment& f : w.fragments) {
-    if (f.state != Fragment::State::wgmma_group || !wgmma_groups_passed(w, f)) continue;
-    f.state = Fragment::State::ready;
-    w.time = std::max(w.time, event.time);
-    cover(w, f.wait_value);
+  cta.warps[event.warp].wgmma.landed = work.number;
+  for (uint32_t i = event.warp / 4u * 4; i < event.warp / 4u * 4 + 4; ++i) {
+    Warp& w = cta.warps[i];
+    for (Fragment& f : w.fragments) {
+      if (f.state == Fragment::State::wgmma_group && passed(w, f)) wake(w, f, event.time);
+    }
   }
 }
 

@@ -13,8 +13,8 @@ void read_wgmma_operands(const Event& event);  // under adversarial timing, betw
 // Executes what the warp has issued and what has not been executed yet, so that registers hold what it will
 // write: for a move of such a register, which compilers make and hardware does not see.
 void complete_wgmmas(Warp& warp);
-// True when the groups that a wgmma.wait_group asks for are complete.
-bool wgmma_groups_passed(const Warp& warp, const Fragment& fragment);
+// Nobody else can run: a wait of which the warp's own part is complete is over. True if it was one.
+bool let_wgmma_wait_go(Warp& warp, Fragment& fragment);
 // "" or why the warps of a warpgroup have not executed the same wgmma.mma_async instructions; when they have
 // exited.
 std::string wgmma_mismatch(const Cta& cta);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "../per_thread.h"
 #include "cudart.h"
 
 using namespace fa4::sim::cudart;
@@ -50,7 +51,10 @@ struct Configuration {
   size_t shared;
   cudaStream_t stream;
 };
-thread_local std::vector<Configuration> configurations;
+std::vector<Configuration>& configurations() {
+  static auto* const all = new fa4::sim::PerThread<std::vector<Configuration>>;
+  return all->get();
+}
 
 cudaError_t load(Binary* binary) {
   if (binary->library == nullptr && binary->refused == CUDA_SUCCESS)
@@ -158,14 +162,14 @@ FA4SIM_CUDART void __cudaRegisterManagedVar(void**, void**, char*, const char* n
 
 FA4SIM_CUDART unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
                                                    CUstream_st* stream) {
-  configurations.push_back({grid, block, shared, stream});
+  configurations().push_back({grid, block, shared, stream});
   return 0;
 }
 
 FA4SIM_CUDART cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream) {
-  if (configurations.empty()) return keep(cudaErrorMissingConfiguration);
-  const Configuration c = configurations.back();
-  configurations.pop_back();
+  if (configurations().empty()) return keep(cudaErrorMissingConfiguration);
+  const Configuration c = configurations().back();
+  configurations().pop_back();
   *grid = c.grid;
   *block = c.block;
   *shared = c.shared;

@@ -142,7 +142,7 @@ FA4SIM_API uint32_t fa4sim_axioms(void);
 
 /* What a kernel may rely on, from the next launch on. */
 #define FA4SIM_MODEL_ISA 0u     /* the PTX ISA, the order of MMAs, the scope in clusters; the default */
-#define FA4SIM_MODEL_SILICON 1u /* what today's hardware does beside: the other axioms */
+#define FA4SIM_MODEL_SILICON 1u /* what today's hardware does beside: the other axioms, and deviations, which are warnings */
 FA4SIM_API int fa4sim_set_model(uint32_t model);
 /* Adversarial timing, from the next launch on: every delay and order that the model leaves open is drawn from the seed.
  * 0: nominal. */

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../per_thread.h"
 #include "environment.h"
 #include "state.h"
 
@@ -227,9 +228,8 @@ int fa4sim_set_adversarial(uint64_t seed, uint32_t options) {
 }
 
 const char* fa4sim_last_error(void) {
-  thread_local std::string text;
-  text = last_error();
-  return text.c_str();
+  static auto* const texts = new PerThread<std::string>;
+  return (texts->get() = last_error()).c_str();
 }
 
 }  // extern "C"

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 
+#include "../per_thread.h"
 #include "../ptx/module.h"
 
 namespace fa4::sim::driver {
@@ -14,8 +15,8 @@ namespace {
 std::mutex error_lock;
 bool logged = false;  // guarded by error_lock
 std::string& error_text() {
-  static std::string text;
-  return text;
+  static std::string* const text = new std::string;  // never destroyed, as the state
+  return *text;
 }
 
 // error_lock is held.
@@ -39,8 +40,8 @@ State& state() {
 }
 
 std::vector<CUcontext>& context_stack() {
-  thread_local std::vector<CUcontext> stack;
-  return stack;
+  static auto* const stacks = new PerThread<std::vector<CUcontext>>;
+  return stacks->get();
 }
 
 CUresult fail(CUresult code, std::string sentence) {

@@ -36,7 +36,7 @@ struct DeviceConfig {
 // What a program may rely on. isa: the PTX ISA, and that the MMAs of a CTA execute in the order of their issue. silicon: in
 // addition what today's hardware does: a use of a register of tcgen05.ld completes the whole load; tcgen05.fence orders
 // nothing that is not ordered without it; a thread's ordinary stores are seen in their order; a try_wait tells all lanes of a
-// warp that ask together the same.
+// warp that ask together the same; and what docs/ordering.md calls deviations, of which the observer is told.
 enum class Model : uint8_t { isa, silicon };
 
 class Observer;
@@ -76,9 +76,12 @@ class Program {
   virtual const std::vector<GlobalInfo>& globals() const = 0;  // .global and .const variables of module scope
 };
 
+// How registers of a program come to rows of a warp. `own`, for tests: none ever takes the row of another.
+enum class Rows : uint8_t { shared, own };
+
 // Parses a module. Throws ptx::Error naming line and text for what is no PTX; of instructions that are PTX and that the
 // simulator does not know, Program::take tells.
-std::shared_ptr<const Program> build_program(std::string ptx_text);
+std::shared_ptr<const Program> build_program(std::string ptx_text, Rows rows = Rows::shared);
 
 struct Launch {
   std::shared_ptr<const Program> program;

@@ -11,6 +11,7 @@
 #include "../core/remote.h"
 #include "../core/tcgen05.h"
 #include "../core/thread_copy.h"
+#include "../core/undefined.h"
 #include "../core/visibility.h"
 #include "../core/wgmma.h"
 
@@ -181,6 +182,8 @@ void Group::start(size_t slot, uint32_t rank, Cluster& cluster) {
   cta.shared_end = std::max(launch_.dynamic_shared + launch.dynamic_shared_bytes, kSharedBase + code.static_shared_bytes);
   cta.shared.resize(cta.shared_end + 64);
   cta.shared_valid.assign(cta.shared_end / 64 + 2, 0);
+  cta.shared_claimed.assign(cta.shared_end / 64 + 2, 0);
+  cta.undefined_words.clear();
   cta.mbarrier_at.assign(cta.shared_end / 8 + 2, 0);
   cta.mbarriers.clear();
   std::fill(std::begin(cta.barriers), std::end(cta.barriers), CtaBarrier{});
@@ -278,8 +281,15 @@ void Group::find_ready(size_t place) {
 
 // One slice: until the warp's fragment stops, or its time reaches slice_end.
 void Group::run_warp(Warp& w) {
-  Cta& cta = *w.cta;
   if (w.fragments.size() > 1) merge_fragments(w);
+  if (!w.undefined) return run_slice<false>(w);
+  run_slice<true>(w);
+  if (!holds_undefined(w)) w.undefined.reset();
+}
+
+template <bool undefined>
+void Group::run_slice(Warp& w) {
+  Cta& cta = *w.cta;
   Fragment* f = &w.fragment();
   const Op* op = f->pc;
   const Op* const first = w.code->ops.data();
@@ -292,17 +302,18 @@ void Group::run_warp(Warp& w) {
     return;
   }
   for (;;) {
-    const Mask mask = lanes & (w.predicates[op->guard] ^ (op->guard_not ? kAllLanes : 0u));
     cta.executed[size_t(op - first)] += lane_count;
     ++instructions;
     w.time += op->cycles;
-    if (mask == 0) {
-      ++op;
+    const Op* next;
+    if constexpr (undefined) {
+      next = step_undefined(w, op, lanes);
     } else {
-      const Op* next = op->run(w, op, mask);
-      if (!next) break;
-      op = next;
+      const Mask mask = lanes & (w.predicates[op->guard] ^ (op->guard_not ? kAllLanes : 0u));
+      next = mask ? op->run(w, op, mask) : op + 1;
     }
+    if (!next) break;
+    op = next;
     if (op == meet) {
       w.fragment().pc = op;
       arrive_at_join(w);
@@ -380,6 +391,7 @@ bool Group::let_go() {
       for (Warp& w : ctas_[i]->warps) {
         if (let_go_stage_ == 1) any |= release_joins(w);
         for (Fragment& f : w.fragments) {
+          any |= let_go_stage_ == 0 && let_wgmma_wait_go(w, f);
           if (let_go_stage_ != 0 || f.state != Fragment::State::mbarrier) continue;
           f.state = Fragment::State::ready;
           f.time_limit = true;
@@ -410,6 +422,8 @@ static bool touches(const Event& event, const Cta& cta) {
 void Group::check_nothing_in_flight(const Cta& cta) const {
   for (const Event& event : events_) {
     if (event.time <= cta.end || !touches(event, cta)) continue;
+    const bool source_unread = event.kind == Event::Kind::box_store_read || event.kind == Event::Kind::store_fetch;
+    if (source_unread && launch_.model == Model::silicon) continue;  // the CTA's memory is there until it has been read
     std::string what;
     switch (event.kind) {
       case Event::Kind::mma:

@@ -47,6 +47,8 @@ class Group final : public Scheduler {
   void start_cluster(size_t place, uint64_t index);
   void start(size_t slot, uint32_t rank, Cluster& cluster);
   void run_warp(Warp& warp);
+  template <bool undefined>  // the warp holds undefined bits
+  void run_slice(Warp& warp);
   bool pick_fragment(Warp& warp);
   void find_ready(size_t place);
   size_t place_of(const Cta& cta) const { return size_t(cta.cluster - clusters_.data()); }

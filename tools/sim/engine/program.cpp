@@ -9,7 +9,8 @@
 
 namespace fa4::sim {
 
-LoadedProgram::LoadedProgram(std::string ptx_text) : module_(ptx::parse(std::move(ptx_text))), names_(module_) {
+LoadedProgram::LoadedProgram(std::string ptx_text, Rows rows)
+    : module_(ptx::parse(std::move(ptx_text))), rows_(rows), names_(module_) {
   ptx::check_instructions(module_);
   check_callees(module_);
   for (const ptx::Variable& v : module_.variables) {
@@ -53,7 +54,7 @@ const LoadedProgram::Entry& LoadedProgram::taken(size_t index) const {
   if (entry.code) return entry;
   try {
     if (has_calls(*entry.function)) entry.expanded = inline_calls(module_, *entry.function);
-    entry.code = Builder(module_, entry.expanded ? *entry.expanded : *entry.function).build();
+    entry.code = Builder(module_, entry.expanded ? *entry.expanded : *entry.function, rows_).build();
   } catch (const ptx::Error& error) {
     entry.refusal = error;
     throw;
@@ -69,8 +70,8 @@ const Code* LoadedProgram::code(const std::string& entry) const {
   return found == names_of_entries_.end() ? nullptr : &*taken(size_t(found - names_of_entries_.begin())).code;
 }
 
-std::shared_ptr<const Program> build_program(std::string ptx_text) {
-  return std::make_shared<LoadedProgram>(std::move(ptx_text));
+std::shared_ptr<const Program> build_program(std::string ptx_text, Rows rows) {
+  return std::make_shared<LoadedProgram>(std::move(ptx_text), rows);
 }
 
 }  // namespace fa4::sim

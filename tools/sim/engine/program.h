@@ -17,7 +17,7 @@ namespace fa4::sim {
 
 class LoadedProgram final : public Program {
  public:
-  explicit LoadedProgram(std::string ptx_text);
+  LoadedProgram(std::string ptx_text, Rows rows);
   const std::vector<std::string>& entries() const override { return names_of_entries_; }
   const EntryInfo& take(size_t entry) const override;
   const std::vector<GlobalInfo>& globals() const override { return globals_; }
@@ -39,6 +39,7 @@ class LoadedProgram final : public Program {
   const Entry& taken(size_t entry) const;
 
   ptx::Module module_;
+  const Rows rows_;
   std::vector<std::string> names_of_entries_;
   mutable std::mutex lock_;                // of the entries
   mutable std::deque<Entry> entries_;
