@@ -17,15 +17,21 @@ struct Harmless {
   const char* where;  // begins so
   const char* near;   // and contains this; null: `where` is all of it
   const char* why;
+  int head_dim = 0;  // of the kernels in which it is harmless; 0: of all
 };
 
 inline std::span<const Harmless> harmless() {
   static const Harmless table[] = {
       // ---- waits that another path makes redundant ----
-      {Because::another_path, "remove wait",
-       "cta.bar.kv_empty.wait(kv.index, kv.phase); <- load_v(blocks.end - 1);", "",
-       "the slot held the last K of the task before; q_empty[1], which load_q(1) has just waited for, is "
-       "committed after all MMAs that read that K"},
+      {Because::another_path, "remove wait", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
+       "load_v(blocks.end - 1);",
+       "the slot held a K of the task before; q_empty[1], which load_q(1) has just waited for, is committed "
+       "after all MMAs that read that K"},
+      {Because::another_path, "remove wait", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
+       "load_k(blocks.end - 1);",
+       "in a ring of five the slot held the V of block 2 of the task before; q_empty[0], which load_q(0) has "
+       "just waited for, is committed after the value MMAs of both stages that read it",
+       64},
       // ---- both stages exchanged, the later signal covering the earlier ----
       {Because::another_path, "wait on the neighbour", "cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);",
        "",
@@ -100,8 +106,9 @@ inline std::span<const Harmless> harmless() {
 }
 
 // Null: none such.
-inline const Harmless* find_harmless(const std::string& kind, const std::string& where) {
+inline const Harmless* find_harmless(int head_dim, const std::string& kind, const std::string& where) {
   for (const Harmless& row : harmless()) {
+    if (row.head_dim != 0 && row.head_dim != head_dim) continue;
     const bool here = row.near ? where.starts_with(row.where) && where.find(row.near) != std::string::npos
                                : where == row.where;
     if (kind == row.kind && here) return &row;
