@@ -453,6 +453,50 @@ class Verify(unittest.TestCase):
         self.assertIn("frobnicate", fa4("verify", "--device", "sim", "--driver", SIMULATOR, "--rows", "frobnicate", expect=2))
 
 
+class Time(unittest.TestCase):
+    """Predictions from the machine code, where there is an nvdisasm."""
+    SHAPE = ("--driver", SIMULATOR, "--seq-q", 256, "--seq-kv", 4096, "--heads", 1, "--kv-heads", 1)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.report = Path(folder.name) / "report.json"
+
+    def predict(self, *arguments):
+        result = subprocess.run([FA4, "time", *map(str, self.SHAPE), *map(str, arguments), "--json", self.report], capture_output=True, text=True, timeout=120)
+        if result.returncode == 2 and "pip install nvidia-cuda-nvdisasm" in result.stderr:
+            self.skipTest("there is no nvdisasm")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout, json.loads(self.report.read_text())
+
+    def test_where_the_cycles_go(self):
+        for mask in ((), ("--causal",)):
+            text, report = self.predict(*mask)
+            self.assertIn("nothing here was measured on one", text)
+            for part in ("softmax 0", "p_o_rescale[0]", "MUFU", "The loop of dependencies"):
+                self.assertIn(part, text)
+            # One task of 32 blocks and 2 stages; the tensor core alone needs 1024 cycles a tile.
+            self.assertEqual((report["tiles"], report["tasks"], report["predicted"], report["ambiguous_matches"]), (64, 1, True, 0))
+            self.assertTrue(64 * 1024 < report["cycles_low"] <= report["cycles"] <= report["cycles_high"])
+            self.assertAlmostEqual(report["tensor_core_share"], 64 * 1024 / report["cycles"])
+            for role in report["roles"]:
+                self.assertAlmostEqual(sum(role["cycles"].values()), report["cycles"], delta=1)
+            self.assertGreater(sum(part["cycles"] for part in report["loop"]), 2048)
+
+    def test_the_same_twice(self):
+        self.assertEqual(self.predict()[1], self.predict("--threads", 2)[1])
+
+    def test_no_nvdisasm(self):
+        result = subprocess.run([FA4, "time"], env={**os.environ, "FA4_NVDISASM": "/absent"}, capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("pip install nvidia-cuda-nvdisasm", result.stderr)
+
+    def test_refusals(self):
+        for arguments, word in ((("--gpu", "b100"), "b200"), (("--cta", 7), "CTAs 0 to 0"), (("--heads", 0), "heads"), (("--image", PTX), "both PTX and a cubin")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(word, fa4("time", *self.SHAPE, *arguments, expect=2))
+
+
 class Info(unittest.TestCase):
     def test_info(self):
         text = fa4("info", "--driver", SIMULATOR)

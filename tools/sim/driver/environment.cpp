@@ -105,6 +105,8 @@ CUresult watch_from_environment(State& s) {
 }
 
 void set_checking(State& s, bool on) {
+  s.recorder = nullptr;
+  s.device->select_ctas({});
   s.collector = on ? std::make_unique<Collector>() : nullptr;
   Collector* collector = s.collector.get();
   if (collector)

@@ -22,6 +22,7 @@
 
 #include "../check/collector.h"
 #include "../engine/device.h"
+#include "../record/recorder.h"
 #include "fa4sim.h"
 
 #define FA4SIM_EXPORT extern "C" __attribute__((visibility("default")))
@@ -135,6 +136,7 @@ struct State {
   std::unique_ptr<Device> device;
   // Guarded by device_lock.
   std::unique_ptr<Collector> collector;  // null: launches are not checked
+  std::unique_ptr<Recorder> recorder;    // null: launches are not recorded
   std::vector<Finding> findings;         // gathered, oldest first
   uint32_t axioms = 0;  // FA4SIM_AXIOM_*, that what was watched rests on
   std::function<void(uint64_t done, uint64_t total)> progress;  // asked for, perhaps before there is a device

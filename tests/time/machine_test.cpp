@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cycles of small programs. What is marked "H200" was measured there with exactly this machine code
+// (docs/time.md).
+#include <algorithm>
+
+#include "support/catch.h"
+#include "text.h"
+#include "tools/time/machine.h"
+
+using namespace fa4::time;
+using test::contains;
+using test::Control;
+using test::Disassembly;
+
+namespace {
+
+// Programs without jumps, one for each warp; each instruction is a step, so that its cycle is known.
+class Straight {
+ public:
+  explicit Straight(const char* gpu) : gpu_(gpu_of(gpu)) {}
+
+  // A warp that executes `code`; record i belongs to the i-th instruction that synchronises.
+  void warp(const Disassembly& code, std::vector<fa4sim_sync> records = {}) {
+    const Function f = parse_disassembly(code.text())[0];
+    WarpWay way;
+    uint32_t next = 0;
+    for (const Instruction& x : f.code) {
+      const auto index = uint32_t(program_.code.size());
+      program_.code.push_back(decode(x, gpu_));
+      program_.segments.push_back({{index}, {false}});
+      const bool syncs = x.base() == "SYNCS" || x.base() == "UTCHMMA" || x.base() == "UTCBAR" ||
+                         x.base() == "BAR" || x.base() == "UTMALDG" || x.base() == "UTMASTG";
+      way.steps.push_back({uint32_t(program_.segments.size() - 1), next, syncs ? 1u : 0u});
+      next += syncs;
+    }
+    REQUIRE(next == records.size());
+    for (fa4sim_sync& r : records) r.warp = uint16_t(program_.warps.size());
+    way.records = std::move(records);
+    program_.warps.push_back(std::move(way));
+  }
+  // Warps that share its scheduler stand four apart: these do nothing.
+  void idle(int count) {
+    for (int i = 0; i < count; ++i) warp(Disassembly("k").add("EXIT"));
+  }
+  Timing run(Arbitration arbitration = Arbitration::round_robin) const {
+    return fa4::time::run(program_, gpu_, arbitration);
+  }
+
+ private:
+  Gpu gpu_;
+  Program program_;
+};
+
+std::vector<uint64_t> times(const Timing& t, size_t warp) {
+  std::vector<uint64_t> all;
+  for (const Mark& mark : t.marks[warp]) all.push_back(mark.time);
+  return all;
+}
+
+Disassembly repeat(const std::string& code, int count, const Control& c) {
+  Disassembly d("k");
+  for (int i = 0; i < count; ++i) d.add(code, c);
+  return d.add("EXIT");
+}
+
+fa4sim_sync record(fa4sim_sync_kind kind, uint32_t address, int32_t phase) {
+  fa4sim_sync r{};
+  r.kind = uint16_t(kind);
+  r.address = address;
+  r.phase = phase;
+  r.lanes = ~0u;
+  return r;
+}
+
+fa4sim_sync mma(bool a_shared) {
+  fa4sim_sync r = record(FA4SIM_SYNC_MMA, 0, -1);
+  r.m = 128;
+  r.n = 128;
+  if (!a_shared) r.flags = FA4SIM_SYNC_A_NOT_SHARED;
+  return r;
+}
+
+using Cycles = std::vector<uint64_t>;
+
+}  // namespace
+
+TEST_CASE("a warp alone issues by its stall counts") {
+  Straight s("h200");
+  s.warp(repeat("FADD R1, R2, R3", 4, {.stall = 4}));
+  CHECK(times(s.run(), 0) == Cycles{0, 4, 8, 12, 16});
+}
+
+TEST_CASE("without the yield bit a stall of 1 takes 2 cycles (H200)") {
+  Straight s("h200");
+  s.warp(repeat("FADD R1, R2, R3", 4, {.stall = 1, .keep = false}));
+  CHECK(times(s.run(), 0) == Cycles{0, 2, 4, 6, 8});
+}
+
+TEST_CASE("a burst of EX2 issues at 0, 1, 13, 21, 29: two places in the queue (H200)") {
+  Straight s("h200");
+  s.warp(repeat("MUFU.EX2 R1, R2", 6, {}));
+  const Cycles t = times(s.run(), 0);
+  CHECK(Cycles(t.begin(), t.begin() + 6) == Cycles{0, 1, 13, 21, 29, 37});
+}
+
+TEST_CASE("a result of MUFU is there 17 cycles after its issue (H200)") {
+  Straight s("h200");
+  s.warp(Disassembly("k")
+             .add("MUFU.EX2 R1, R2", {.writes = 0})
+             .add("FADD R3, R1, R1", {.waits = 1})
+             .add("EXIT"));
+  CHECK(times(s.run(), 0)[1] == 17);
+}
+
+TEST_CASE("the ALU takes a warp instruction every 2 cycles (H200)") {
+  Straight s("h200");
+  s.warp(repeat("LOP3.LUT R1, R2, R3, RZ, 0xc0, !PT", 4, {}));
+  CHECK(times(s.run(), 0)[3] == 6);
+}
+
+TEST_CASE("FMA and ALU instructions side by side issue every cycle (H200)") {
+  Straight s("h200");
+  Disassembly d("k");
+  for (int i = 0; i < 4; ++i) d.add("FADD R1, R2, R3").add("LOP3.LUT R1, R2, R3, RZ, 0xc0, !PT");
+  s.warp(d.add("EXIT"));
+  CHECK(times(s.run(), 0)[7] == 7);
+}
+
+TEST_CASE("of two streams without a pause one runs to its end first (H200)") {
+  Straight s("h200");
+  const Disassembly stream = repeat("FADD R1, R2, R3", 160, {});
+  s.warp(stream);
+  s.idle(3);
+  s.warp(stream);
+  const Timing t = s.run();
+  const Cycles a = times(t, 0), b = times(t, 4);
+  CHECK(std::max(a[159], b[159]) - std::min(a[159], b[159]) >= 159);
+}
+
+TEST_CASE("a stall of 2 gives the slot away at every instruction (H200)") {
+  Straight s("h200");
+  const Disassembly stream = repeat("FADD R1, R2, R3", 17, {.stall = 2});
+  s.warp(stream);
+  s.idle(3);
+  s.warp(stream);
+  const Timing t = s.run();
+  // 34 instructions in 34 cycles or little more, in alternation.
+  CHECK(std::max(times(t, 0)[16], times(t, 4)[16]) <= 36);
+}
+
+TEST_CASE("three even registers take the two banks of an H200 three cycles; the reuse cache spares one") {
+  Straight s("h200");
+  s.warp(repeat("FFMA R1, R2, R4, R6", 4, {}));
+  CHECK(times(s.run(), 0)[3] == 9);
+  Straight r("h200");
+  r.warp(repeat("FFMA R1, R2.reuse, R4, R5", 4, {}));
+  CHECK(times(r.run(), 0)[3] == 3);
+}
+
+TEST_CASE("a waiter goes on 44 cycles after the arrive that completes its phase (H200)") {
+  Straight s("h200");
+  s.warp(Disassembly("k")
+             .add("NOP", {.stall = 15, .keep = false})
+             .add("NOP", {.stall = 15, .keep = false})
+             .add("NOP", {.stall = 15, .keep = false})
+             .add("SYNCS.ARRIVE.TRANS64.A1T0 RZ, [R1], RZ")
+             .add("EXIT"),
+         {record(FA4SIM_SYNC_ARRIVE, 0x400, 0)});
+  s.warp(Disassembly("k")
+             .add("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R1], R2", {.stall = 2, .writes = 0})
+             .add("@!P0 BRA `(.L_0)", {.stall = 5, .waits = 1})
+             .label(".L_0")
+             .add("NOP")
+             .add("EXIT"),
+         {record(FA4SIM_SYNC_WAIT, 0x400, 0)});
+  const Timing t = s.run();
+  CHECK(times(t, 0)[3] == 45);
+  CHECK(times(t, 1)[2] == 45 + 44);
+  REQUIRE(t.blocked[1].size() == 1);
+  CHECK(t.blocked[1][0].signal.from == Signal::From::warp);
+  CHECK(t.blocked[1][0].signal.time == 45);
+}
+
+TEST_CASE(
+    "a wait for a phase that is complete takes 43 cycles with its branch (H200), and so does one for none") {
+  Straight s("h200");
+  s.warp(Disassembly("k")
+             .add("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R1], R2", {.stall = 2, .writes = 0})
+             .add("@!P0 BRA `(.L_0)", {.stall = 5, .waits = 1})
+             .label(".L_0")
+             .add("NOP")
+             .add("EXIT"),
+         {record(FA4SIM_SYNC_WAIT, 0x400, -1)});
+  const Timing t = s.run();
+  CHECK(times(t, 0)[2] == 43);
+  CHECK(t.blocked[0].empty());
+}
+
+TEST_CASE("one MMA of a B200 from issue to the waiter takes 200 cycles, with A in tensor memory 168") {
+  for (const bool a_shared : {true, false}) {
+    Straight s("b200");
+    const char* code = a_shared ? "UTCHMMA gdesc[UR4], gdesc[UR6], tmem[UR8], tmem[UR10], idesc[UR11], UPT"
+                                : "UTCHMMA tmem[UR4], gdesc[UR6], tmem[UR8], tmem[UR10], idesc[UR11], UPT";
+    s.warp(Disassembly("k")
+               .add(code)
+               .add("UTCBAR [UR8], URZ")
+               .add("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R1], R2", {.stall = 2, .writes = 0})
+               .add("@!P0 BRA `(.L_0)", {.stall = 5, .waits = 1})
+               .label(".L_0")
+               .add("NOP")
+               .add("EXIT"),
+           {mma(a_shared), record(FA4SIM_SYNC_COMMIT, 0x400, 0), record(FA4SIM_SYNC_WAIT, 0x400, 0)});
+    const uint64_t measured = a_shared ? 200 : 168;
+    // The issue of the MMA is part of it.
+    CHECK(times(s.run(), 0)[4] >= measured);
+    CHECK(times(s.run(), 0)[4] <= measured + 12);
+  }
+}
+
+TEST_CASE("the tensor core executes one MMA after the other, 64 cycles each") {
+  Straight s("b200");
+  Disassembly d("k");
+  std::vector<fa4sim_sync> records;
+  for (int i = 0; i < 8; ++i) {
+    d.add("UTCHMMA gdesc[UR4], gdesc[UR6], tmem[UR8], tmem[UR10], idesc[UR11], UPT");
+    records.push_back(mma(true));
+  }
+  s.warp(d.add("EXIT"), records);
+  const Timing t = s.run();
+  REQUIRE(t.mmas.size() == 8);
+  CHECK(t.tensor_busy == 512);
+  CHECK(t.mmas[7].end - t.mmas[0].begin == 512);
+}
+
+TEST_CASE("where a warp's cycles went adds up to the whole") {
+  Straight s("b200");
+  s.warp(Disassembly("k")
+             .add("MUFU.EX2 R1, R2", {.writes = 0})
+             .add("MUFU.EX2 R3, R2", {.writes = 0})
+             .add("FADD R3, R1, R1", {.stall = 4, .waits = 1})
+             .add("BAR.SYNC.DEFER_BLOCKING 0x0")
+             .add("EXIT"),
+         {record(FA4SIM_SYNC_CTA_BARRIER, 0, 0)});
+  s.warp(Disassembly("k").add("NOP", {.stall = 11}).add("BAR.SYNC.DEFER_BLOCKING 0x0").add("EXIT"),
+         {record(FA4SIM_SYNC_CTA_BARRIER, 0, 0)});
+  const Timing t = s.run();
+  for (const WarpTime& w : t.warps) {
+    uint64_t sum = 0;
+    for (uint64_t c : w.cycles) sum += c;
+    CHECK(sum == t.cycles);
+  }
+  CHECK(t.warps[0].cycles[size_t(Cause::mufu_result)] > 0);
+  CHECK(t.warps[1].cycles[size_t(Cause::cta_barrier)] > t.warps[0].cycles[size_t(Cause::cta_barrier)]);
+}
+
+TEST_CASE("a replay that does not fit ends with a sentence") {
+  Straight s("b200");
+  s.warp(Disassembly("k")
+             .add("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R1], R2", {.writes = 0})
+             .add("NOP", {.waits = 1})
+             .add("EXIT"),
+         {record(FA4SIM_SYNC_WAIT, 0x400, 0)});
+  CHECK_THROWS_WITH(s.run(), contains("nothing in this CTA completes"));
+  Straight b("b200");
+  auto wait_first = [&](uint32_t wait, uint32_t arrive) {
+    b.warp(Disassembly("k")
+               .add("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R1], R2", {.writes = 0})
+               .add("SYNCS.ARRIVE.TRANS64.A1T0 RZ, [R1], RZ", {.waits = 1})
+               .add("EXIT"),
+           {record(FA4SIM_SYNC_WAIT, wait, 0), record(FA4SIM_SYNC_ARRIVE, arrive, 0)});
+  };
+  wait_first(0x400, 0x408);
+  wait_first(0x408, 0x400);
+  CHECK_THROWS_WITH(b.run(), contains("stands still"));
+}
+
+TEST_CASE("an opcode that is not known is an error, and so is a GPU") {
+  const Function f = parse_disassembly(Disassembly("k").add("WONDER.X R1, R2").text())[0];
+  CHECK_THROWS_WITH(decode(f.code[0], gpu_of("b200")), contains("WONDER.X R1, R2"));
+  CHECK_THROWS_WITH(gpu_of("b100"), contains("b200, b300 and h200"));
+}
