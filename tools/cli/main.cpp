@@ -182,8 +182,16 @@ CLI::App* add_time(CLI::App& app, TimeRequest& r) {
   add_device(time, r.problem);
   time->add_option("--gpu", r.gpu, "Whose numbers")->check(CLI::IsMember({"b200", "b300", "h200"}))->capture_default_str()->group("Model");
   time->add_option("--cta", r.cta, "The CTA whose SM is timed; default: the one with the most work")->check(CLI::NonNegativeNumber)->group("Model");
+  const char* other = "Another program's launch";
+  CLI::Option* record = time->add_option("--record", r.record_path, "What FA4SIM_RECORD wrote while that program ran")->group(other);
+  time->add_option("--cubin", r.cubin_path, "The machine code of its kernel, made from the PTX that it ran")->needs(record)->group(other);
+  time->add_option("--launch", r.launch, "Which launch of the record, from 0; default: the last")->check(CLI::NonNegativeNumber)->needs(record)->group(other);
   time->add_option("--image", r.image_path, "Fatbinary with the same entries in place of the built-in image")->group("Device");
   time->add_option("--json", r.json_path, "Write the report here")->group("Outputs");
+  time->add_option("--trace", r.trace_path, "Write a trace for Perfetto or chrome://tracing here; a nanosecond there is a cycle")->group("Outputs");
+  CLI::Option* svg = time->add_option("--svg", r.svg_path, "Write a picture of the timeline here")->group("Outputs");
+  time->add_option("--from", r.from, "First cycle of the picture")->needs(svg)->group("Outputs");
+  time->add_option("--until", r.until, "Last cycle of the picture; default: 40000 later, or the end")->needs(svg)->group("Outputs");
   return time;
 }
 

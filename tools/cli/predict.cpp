@@ -21,7 +21,9 @@
 #include "tensors.h"
 #include "tools/time/band.h"
 #include "tools/time/nvdisasm.h"
+#include "tools/time/record_file.h"
 #include "tools/time/report.h"
+#include "tools/time/timeline.h"
 
 namespace fa4::cli {
 namespace {
@@ -129,6 +131,34 @@ Subject record_attention(const TimeRequest& request, uint32_t sms) {
   subject.cubin = image.cubin;
   subject.records.resize(simulator.take_sync(cta, nullptr, 0));
   simulator.take_sync(cta, subject.records.data(), subject.records.size());
+  return subject;
+}
+
+// What another program's launch did, and the machine code that belongs to it.
+Subject read_subject(const TimeRequest& request) {
+  if (request.cubin_path.empty())
+    throw Refusal("--record needs --cubin: the machine code of the recorded kernel");
+  std::vector<fa4::time::RecordedLaunch> launches = fa4::time::read_record_file(request.record_path);
+  const int64_t last = int64_t(launches.size()) - 1;
+  if (request.launch > last)
+    throw Refusal(
+        fmt::format("--launch {}: {} has the launches 0 to {}", request.launch, request.record_path, last));
+  fa4::time::RecordedLaunch& launch = launches[size_t(request.launch < 0 ? last : request.launch)];
+  if (launch.records.empty())
+    throw Refusal(
+        fmt::format("CTA {} of the launch of {} did not synchronise, or there is no such CTA: "
+                    "FA4SIM_RECORD_CTA chooses it",
+                    launch.cta, launch.kernel));
+  Subject subject;
+  subject.kernel = launch.kernel;
+  subject.title = fmt::format("CTA {} of {}, {} threads; {}", launch.cta, launch.ctas, launch.threads,
+                              request.record_path);
+  subject.ptx = std::move(launch.ptx);
+  subject.records = std::move(launch.records);
+  std::ifstream file(request.cubin_path, std::ios::binary);
+  subject.cubin.assign(std::istreambuf_iterator<char>(file), {});
+  if (!file || subject.cubin.empty())
+    throw Refusal(fmt::format("--cubin {}: the file cannot be read", request.cubin_path));
   return subject;
 }
 
@@ -275,11 +305,40 @@ nlohmann::json report_json(const Subject& subject, const fa4::time::Gpu& gpu, co
           {"numbers", numbers}};
 }
 
+void write_file(const char* option, const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  if (!file.flush()) throw Refusal(fmt::format("{} {}: the file cannot be written", option, path));
+  line("wrote", path);
+}
+
+void write_pictures(const TimeRequest& request, const Subject& subject, const fa4::time::Gpu& gpu,
+                    const fa4::time::Replay& replay, const fa4::time::Timing& timing,
+                    const fa4::time::Names& names, const fa4::time::Report& report) {
+  if (request.svg_path.empty() && request.trace_path.empty()) return;
+  const fa4::time::Timeline timeline = fa4::time::timeline(replay, timing, names, report);
+  if (!request.trace_path.empty())
+    write_file("--trace", request.trace_path, fa4::time::chrome_trace(timeline, timing, names));
+  if (request.svg_path.empty()) return;
+  constexpr uint64_t shown = 40000;  // cycles that are legible in one picture
+  const uint64_t begin = std::min(request.from, timing.cycles);
+  const uint64_t end = std::min(timing.cycles, request.until != 0 ? request.until : begin + shown);
+  if (begin >= end)
+    throw Refusal(fmt::format("--from {} --until {}: the launch takes {} cycles", request.from, request.until,
+                              timing.cycles));
+  const std::string title =
+      fmt::format("{}: {}, cycles predicted for a {}", subject.kernel, subject.title, gpu.name);
+  write_file("--svg", request.svg_path, fa4::time::svg(timeline, begin, end, title));
+}
+
 int predict_checked(const TimeRequest& request) {
   const std::string nvdisasm = fa4::time::find_nvdisasm({FA4_NVDISASM_PLACES});
   if (nvdisasm.empty()) throw Refusal(fa4::time::how_to_get_nvdisasm());
   const fa4::time::Gpu gpu = fa4::time::gpu_of(request.gpu);
-  const Subject subject = record_attention(request, request.problem.sms ? request.problem.sms : gpu.sm_count);
+  const Subject subject =
+      request.record_path.empty()
+          ? record_attention(request, request.problem.sms ? request.problem.sms : gpu.sm_count)
+          : read_subject(request);
 
   const sim::ptx::Module module = sim::ptx::parse(subject.ptx);
   const std::vector<fa4::time::Function> functions =
@@ -289,7 +348,7 @@ int predict_checked(const TimeRequest& request) {
   if (sass == functions.end() || ptx == module.functions.end())
     throw Refusal("there is no entry " + subject.kernel + " in both the PTX and the cubin");
   fa4::time::Replay replay = fa4::time::make_replay(*sass, *ptx, subject.records, gpu);
-  const fa4::time::Names names(module, replay.program, replay.nodes);
+  const fa4::time::Names names(module, replay);
   const fa4::time::Timing timing = fa4::time::run(replay.program, gpu, fa4::time::Arbitration::round_robin);
   const fa4::time::Report report = fa4::time::report(replay.program, timing, gpu, names);
   const fa4::time::Band band = fa4::time::band(replay, *sass, gpu, timing.cycles);
@@ -312,6 +371,7 @@ int predict_checked(const TimeRequest& request) {
                               "them have more than one way, the shortest is taken",
                               replay.sass.nodes.size() - 2, replay.segments_with_choice,
                               replay.program.segments.size()));
+  write_pictures(request, subject, gpu, replay, timing, names, report);
   print_roles(report);
   print_chain(report);
   print_bounds(report);

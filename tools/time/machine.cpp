@@ -527,6 +527,8 @@ class Sm {
         break;
       }
       case FA4SIM_SYNC_COPY_OUT: {
+        // The uniform datapath issues a copy once, whatever lanes asked for the same one.
+        if (r.flags & FA4SIM_SYNC_CONTINUED) break;
         const uint64_t begin = std::max(now + gpu_.tma_issue, copy_out_free_);
         copy_out_free_ = begin + r.bytes / gpu_.tma_store_rate;
         const uint64_t end = copy_out_free_ + gpu_.tma_store_latency;

@@ -23,9 +23,8 @@ std::string hexadecimal(uint32_t value) {
 
 }  // namespace
 
-Names::Names(const sim::ptx::Module& module, const Program& program,
-             const std::vector<std::vector<uint32_t>>& nodes) {
-  const auto warps = uint32_t(program.warps.size());
+Names::Names(const sim::ptx::Module& module, const Replay& replay) {
+  const auto warps = uint32_t(replay.program.warps.size());
   for (const sim::ptx::Variable& v : module.variables) {
     if (v.name != "fa4_names") continue;
     NameRecord record;
@@ -36,6 +35,7 @@ Names::Names(const sim::ptx::Module& module, const Program& program,
       if (record.kind == NameKind::role && record.begin < warps)
         roles_.push_back({name, record.begin, std::min(record.end, warps)});
       if (record.kind == NameKind::barrier) barriers_.emplace_back(kDynamicShared + record.begin, name);
+      if (record.kind == NameKind::tmem) columns_.emplace_back(record.begin, name);
     }
   }
   role_index_.assign(warps, ~size_t{0});
@@ -44,9 +44,10 @@ Names::Names(const sim::ptx::Module& module, const Program& program,
   for (uint32_t w = 0; w < warps; ++w) {
     if (role_index_[w] != ~size_t{0}) continue;
     uint32_t end = w + 1;
-    // A warpgroup's warps differ in what one of them does for all: the kinds of nodes count, not how often.
+    // Which nodes they pass counts, not how often; one of them may have made the barriers.
     const auto kinds = [&](uint32_t warp) {
-      std::vector<uint32_t> all = nodes[warp];
+      std::vector<uint32_t> all = replay.nodes[warp];
+      std::erase_if(all, [&](uint32_t n) { return replay.sass.nodes[n].sync == Sync::init; });
       std::sort(all.begin(), all.end());
       all.erase(std::unique(all.begin(), all.end()), all.end());
       return all;
@@ -65,6 +66,12 @@ std::string Names::barrier(uint32_t address) const {
   for (const auto& [at, name] : barriers_)
     if (at == address) return name;
   return "mbarrier " + hexadecimal(address);
+}
+
+std::string Names::column(uint32_t column) const {
+  for (const auto& [at, name] : columns_)
+    if (at == column) return name;
+  return "column " + std::to_string(column);
 }
 
 namespace {

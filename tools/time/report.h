@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "machine.h"
-#include "tools/sim/ptx/module.h"
+#include "way.h"
 
 namespace fa4::time {
 
@@ -18,8 +18,7 @@ class Names {
  public:
   // From the module's variable `fa4_names`, if it has one. Otherwise warps with the same sequence of
   // synchronising instructions make a role: "warps 0-3".
-  Names(const sim::ptx::Module& module, const Program& program,
-        const std::vector<std::vector<uint32_t>>& nodes);
+  Names(const sim::ptx::Module& module, const Replay& replay);
 
   struct Role {
     std::string name;
@@ -30,11 +29,14 @@ class Names {
   size_t role_index(uint32_t warp) const { return role_index_[warp]; }
   // "p_o_rescale[1]", or "mbarrier 0x38c68"; "bar.sync 0".
   std::string barrier(uint32_t address) const;
+  // "S1" of a column of tensor memory, or "column 128".
+  std::string column(uint32_t column) const;
 
  private:
   std::vector<Role> roles_;
   std::vector<size_t> role_index_;                          // [warp]
   std::vector<std::pair<uint32_t, std::string>> barriers_;  // shared address
+  std::vector<std::pair<uint32_t, std::string>> columns_;   // of tensor memory
 };
 
 // Cycles of a role, the mean of its warps.

@@ -6,7 +6,8 @@
  * variables: FA4SIM_SMS, FA4SIM_HOST_THREADS and FA4SIM_BUDGET (numbers) set the parameters of fa4sim_config;
  * FA4SIM_SEED=n is fa4sim_set_adversarial(n, 0); FA4SIM_MODEL=silicon lets a program rely on what hardware does beside
  * the PTX ISA (isa, the default); FA4SIM_CHECK=1 turns the checker on and prints findings and faults to stderr
- * after each launch, and their number when the program ends; FA4SIM_LOG=1 prints the sentence of every call that
+ * after each launch, and their number when the program ends; FA4SIM_RECORD=FILE writes what one CTA of each launch does to
+ * synchronise (fa4sim_sync, below), FA4SIM_RECORD_CTA=n chooses it (0); FA4SIM_LOG=1 prints the sentence of every call that
  * fails to stderr.
  */
 #ifndef FA4_SIM_FA4SIM_H
@@ -133,6 +134,8 @@ typedef struct fa4sim_sync {
   uint16_t m, n;
   uint32_t flags; /* FA4SIM_SYNC_* */
 } fa4sim_sync;
+/* A file that FA4SIM_RECORD names has, for each launch, a line "fa4sim-record 1 CTA GRID_X GRID_Y GRID_Z THREADS RECORDS
+ * PTX_BYTES KERNEL" in decimal, the PTX, and the CTA's records, one fa4sim_sync each. */
 /* From the next launch on only these CTAs are executed, and what they do to synchronise is recorded; count 0: all are, and
  * nothing is recorded. A launch whose CTAs talk to each other is refused, and so is a list while the checker is on. */
 FA4SIM_API int fa4sim_record(const uint64_t* ctas, uint64_t count);

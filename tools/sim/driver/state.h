@@ -137,6 +137,8 @@ struct State {
   // Guarded by device_lock.
   std::unique_ptr<Collector> collector;  // null: launches are not checked
   std::unique_ptr<Recorder> recorder;    // null: launches are not recorded
+  std::string record_path;               // FA4SIM_RECORD: where the records of recorded_cta go; "": nowhere
+  uint64_t recorded_cta = 0;
   std::vector<Finding> findings;         // gathered, oldest first
   uint32_t axioms = 0;  // FA4SIM_AXIOM_*, that what was watched rests on
   std::function<void(uint64_t done, uint64_t total)> progress;  // asked for, perhaps before there is a device

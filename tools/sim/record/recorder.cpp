@@ -22,12 +22,11 @@ class CtaRecorder final : public Observer {
     records_[cta.rank].clear();
     std::fill(std::begin(generations_[cta.rank]), std::end(generations_[cta.rank]), 0u);
     cluster_generation_ = 0;
-    last_.clear();
   }
   void ended(const Cta& cta) override {
     // What other CTAs of the cluster have under way may still name a phase here; without a cluster, nothing
     // has.
-    recorder_.keep(cta.id, std::exchange(records_[cta.rank], {}));
+    if (recorder_.wants(cta.id)) recorder_.keep(cta.id, std::exchange(records_[cta.rank], {}));
   }
 
   void shared_access(const Warp&, const Op*, int, const Cta&, uint32_t, uint32_t, bool) override {}
@@ -129,16 +128,18 @@ class CtaRecorder final : public Observer {
     r.lanes = lanes;
     r.phase = -1;
     // One execution of an instruction tells of its lanes one after the other.
-    if (last_.size() <= w.index) last_.resize(w.index + 1);
-    Last& last = last_[w.index];
+    const size_t place = size_t(w.cta->rank) * FA4SIM_MAX_WARPS + w.index;
+    if (last_.size() <= place) last_.resize(place + 1);
+    Last& last = last_[place];
     if (last.op == op && last.time == w.time && lanes > last.lanes) r.flags |= FA4SIM_SYNC_CONTINUED;
     last = {op, w.time, lanes};
+    if (!recorder_.wants(w.cta->id)) records.clear();  // nobody will ask for them
     records.push_back(r);
     return records.back();
   }
 
   void land(const Event& event) {
-    if (event.cta->over) return;  // its records are kept as they are
+    if (event.cta->over || !recorder_.wants(event.cta->id)) return;
     fa4sim_sync& r = records_[event.cta->rank][event.token];
     r.phase = phase_of(*event.target, event.address);
     if (event.target != event.cta) r.flags |= FA4SIM_SYNC_REMOTE;
@@ -151,14 +152,15 @@ class CtaRecorder final : public Observer {
   };
   Recorder& recorder_;
   std::vector<std::vector<fa4sim_sync>> records_;  // [rank]
-  std::vector<Last> last_;                         // [warp]
+  std::vector<Last> last_;                         // [rank * FA4SIM_MAX_WARPS + warp]
   uint32_t generations_[kMaxClusterSize][16] = {};
   uint32_t cluster_generation_ = 0;
 };
 
 }  // namespace record
 
-Recorder::Recorder() = default;
+Recorder::Recorder() : all_(true), only_(0) {}
+Recorder::Recorder(uint64_t cta) : all_(false), only_(cta) {}
 Recorder::~Recorder() = default;
 
 Observer* Recorder::observer(uint32_t slot) {

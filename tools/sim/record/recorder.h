@@ -23,15 +23,19 @@ class CtaRecorder;
 // thread-safe.
 class Recorder {
  public:
-  Recorder();
+  Recorder();                       // of every CTA that runs
+  explicit Recorder(uint64_t cta);  // of this one
   ~Recorder();
   Observer* observer(uint32_t slot);  // owned here
   // Of a CTA that has ended; gathers over launches until taken. Empty when there is none.
   std::vector<fa4sim_sync> take(uint64_t cta);
   size_t count(uint64_t cta) const;
+  bool wants(uint64_t cta) const { return all_ || cta == only_; }
   void keep(uint64_t cta, std::vector<fa4sim_sync> records);
 
  private:
+  const bool all_;
+  const uint64_t only_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<record::CtaRecorder>> recorders_;
   std::map<uint64_t, std::vector<fa4sim_sync>> records_;
