@@ -100,14 +100,17 @@ void print(std::string& out, const char* format, T... values) {
 
 // The palette keeps lightness apart, so that it reads without colour, too.
 constexpr const char* kStyle = R"(<style>
-svg { font: 12px system-ui, sans-serif; --ink: #1c2430; --soft: #6b7684; --line: #d8dee6; --paper: #ffffff; --arrow: #c2185b; }
+svg { font: 12px system-ui, sans-serif; }
 .s0 { fill: #2f6fbf; } .s1 { fill: #7fb2e6; } .o0 { fill: #c8641a; } .o1 { fill: #f2b27a; }
 .unmasked { fill: #3f9a6b; } .masked { fill: #8a6fc0; } .work { fill: #a9b3bf; } .rescale { fill: #c62f3b; }
 .epilogue { fill: #1f8f9c; } .load { fill: #7d8896; } .store { fill: #505a66; }
-text { fill: var(--ink); } .soft { fill: var(--soft); } .in { fill: #fff; font-size: 10px; pointer-events: none; } .dark { fill: #1c2430; }
-.line { stroke: var(--line); } .arrow { stroke: var(--arrow); stroke-width: 1.4; fill: none; marker-end: url(#tip); } .tip { fill: var(--arrow); }
-.paper { fill: var(--paper); } rect:hover { opacity: .75; }
-@media (prefers-color-scheme: dark) { svg { --ink: #e6ebf2; --soft: #97a3b2; --line: #323b47; --paper: #12161c; --arrow: #ff6aa2; } }
+.paper { fill: #ffffff; } text { fill: #1c2430; } .soft { fill: #6b7684; } .line { stroke: #d8dee6; }
+.arrow { stroke: #c2185b; stroke-width: 1.4; fill: none; marker-end: url(#tip); } .tip { fill: #c2185b; }
+@media (prefers-color-scheme: dark) {
+  .paper { fill: #12161c; } text { fill: #e6ebf2; } .soft { fill: #97a3b2; } .line { stroke: #323b47; }
+  .arrow { stroke: #ff6aa2; } .tip { fill: #ff6aa2; }
+}
+.in { fill: #fff; font-size: 10px; pointer-events: none; } .dark { fill: #1c2430; } rect:hover { opacity: .75; }
 </style>
 )";
 
