@@ -29,8 +29,9 @@ class Straight {
       const auto index = uint32_t(program_.code.size());
       program_.code.push_back(decode(x, gpu_));
       program_.segments.push_back({{index}, {false}});
-      const bool syncs = x.base() == "SYNCS" || x.base() == "UTCHMMA" || x.base() == "UTCBAR" ||
-                         x.base() == "BAR" || x.base() == "UTMALDG" || x.base() == "UTMASTG";
+      const bool syncs = x.base() == "SYNCS" || x.base() == "UTCHMMA" || x.base() == "HGMMA" ||
+                         x.base() == "UTCBAR" || x.base() == "BAR" || x.base() == "UTMALDG" ||
+                         x.base() == "UTMASTG";
       way.steps.push_back({uint32_t(program_.segments.size() - 1), next, syncs ? 1u : 0u});
       next += syncs;
     }
@@ -295,6 +296,79 @@ TEST_CASE("the tensor core executes one MMA after the other, 64 cycles each") {
   CHECK(t.mmas[7].end - t.mmas[0].begin == 512);
 }
 
+namespace {
+
+// A warpgroup that issues batches of MMAs (number, N, A in registers) as a group each and then waits until so
+// many groups are left.
+struct Batch {
+  int count;
+  uint16_t n;
+  bool registers;
+};
+void warpgroup(Straight& s, const std::vector<Batch>& batches, const std::vector<int>& waits) {
+  Disassembly d("k");
+  std::vector<fa4sim_sync> records;
+  d.add("WARPGROUP.ARRIVE", {.stall = 4});
+  for (const Batch& batch : batches) {
+    for (int i = 0; i < batch.count; ++i) {
+      const std::string operands = batch.registers ? " R24, R4, gdesc[UR12], R24" : " R24, gdesc[UR12], R24";
+      d.add("HGMMA.64x" + std::to_string(batch.n) + "x16.F32" + operands +
+                (i + 1 == batch.count ? ", gsb0" : ""),
+            {.stall = 12, .keep = false});
+      fa4sim_sync r = record(FA4SIM_SYNC_MMA, 0, -1);
+      r.m = 64;
+      r.n = batch.n;
+      if (batch.registers) r.flags = FA4SIM_SYNC_A_NOT_SHARED;
+      records.push_back(r);
+    }
+  }
+  for (int left : waits)
+    d.add("WARPGROUP.DEPBAR.LE gsb0, 0x" + std::to_string(left)).add("CS2R.32 R96, SR_CLOCKLO");
+  d.add("EXIT");
+  for (int w = 0; w < 4; ++w) s.warp(d, records);
+}
+
+}  // namespace
+
+TEST_CASE("batches of a warpgroup's MMAs (H200)") {
+  struct Row {
+    int count;
+    uint16_t n;
+    bool registers;
+    double measured;  // from before the fence to the end of the wait
+  };
+  for (const Row& row :
+       {Row{1, 64, false, 99}, Row{1, 128, false, 131}, Row{4, 128, false, 317}, Row{20, 128, false, 1341},
+        Row{20, 64, false, 701}, Row{4, 176, false, 413}, Row{4, 128, true, 331}, Row{20, 128, true, 1355}}) {
+    Straight s("h200");
+    warpgroup(s, {{row.count, row.n, row.registers}}, {0});
+    const Cycles t = times(s.run(), 0);
+    INFO(row.count << " of n" << row.n << (row.registers ? ", A in registers" : "") << ": measured "
+                   << row.measured);
+    CHECK(std::abs(double(t[size_t(row.count) + 2]) - row.measured) <= 8);
+  }
+}
+
+TEST_CASE(
+    "scores are seen late where a long second batch stops the issuing warp at the eighth MMA in flight "
+    "(H200)") {
+  Straight s("h200");
+  warpgroup(s, {{8, 176, false}, {11, 128, true}}, {1, 0});
+  const Cycles t = times(s.run(), 0);
+  CHECK(std::abs(double(t[1 + 19 + 1]) - 1010) <= 40);
+  CHECK(std::abs(double(t[1 + 19 + 3]) - 1469) <= 20);
+}
+
+TEST_CASE("the tensor cores serve two warpgroups in the order of issue (H200)") {
+  Straight s("h200");
+  warpgroup(s, {{8, 128, false}}, {0});
+  warpgroup(s, {{8, 128, false}}, {0});
+  const Timing t = s.run();
+  CHECK(t.tensor_busy == 2 * 512);
+  // Alike in everything, they alternate here; the last of both ends when all is done.
+  CHECK(std::abs(double(std::max(times(t, 0)[10], times(t, 4)[10])) - 1093) <= 20);
+}
+
 TEST_CASE("where a warp's cycles went adds up to the whole") {
   Straight s("b200");
   s.warp(Disassembly("k")
@@ -340,5 +414,11 @@ TEST_CASE("a replay that does not fit ends with a sentence") {
 TEST_CASE("an opcode that is not known is an error, and so is a GPU") {
   const Function f = parse_disassembly(Disassembly("k").add("WONDER.X R1, R2").text())[0];
   CHECK_THROWS_WITH(decode(f.code[0], gpu_of("b200")), contains("WONDER.X R1, R2"));
+  const Function tcgen05 = parse_disassembly(Disassembly("k")
+                                                 .add("LDTM.x32 R4, tmem[UR4]")
+                                                 .add("HGMMA.64x128x16.F32 R24, gdesc[UR12], R24")
+                                                 .text())[0];
+  CHECK_THROWS_WITH(decode(tcgen05.code[0], gpu_of("h200")), contains("H200 has no such instruction"));
+  CHECK_THROWS_WITH(decode(tcgen05.code[1], gpu_of("b200")), contains("B200 has no such instruction"));
   CHECK_THROWS_WITH(gpu_of("b100"), contains("b200, b300 and h200"));
 }

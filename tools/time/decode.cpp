@@ -149,7 +149,7 @@ constexpr Row kRows[] = {
     {"STTM", Unit::tmem},
     {"UTCHMMA", Unit::mma, Result::other},
     {"UTCQMMA", Unit::mma, Result::other},
-    {"HGMMA", Unit::mma, Result::other},
+    {"HGMMA", Unit::control},
     {"UTCBAR", Unit::mma, Result::other},
     {"UTCATOMSWS", Unit::mma, Result::other},
     {"UTCCP", Unit::mma, Result::other},
@@ -256,6 +256,10 @@ MicroOp decode(const Instruction& x, const Gpu& gpu) {
   const std::string_view base = x.base();
   const Row* row = row_of(base);
   if (!row) throw Error("the model of time does not know the opcode of: " + x.text());
+  const bool blackwell = row->unit == Unit::tmem || base.starts_with("UTC");
+  if (blackwell ? gpu.tmem_load_rate == 0 : base == "HGMMA" && gpu.mma_queue == 0)
+    throw Error("this is not the machine code of a GPU of that kind: " + std::string(gpu.name) +
+                " has no such instruction: " + x.text());
   MicroOp op;
   op.unit = row->unit;
   op.keep = x.keep;
@@ -265,6 +269,7 @@ MicroOp decode(const Instruction& x, const Gpu& gpu) {
   op.stall = x.stall;
   if (x.stall == 1 && !x.keep) op.stall = 2;
   if (x.stall == 0) op.stall = x.keep ? 2 : 34;
+  if (x.stall > 11 && x.keep) op.stall = x.stall == 15 ? 2 : 1;  // a long one counts only with a yield
   if (base == "YIELD") op.stall = uint8_t(std::max<uint32_t>(op.stall, gpu.yield));
   switch (row->unit) {
     case Unit::ffma:
@@ -355,7 +360,15 @@ MicroOp decode(const Instruction& x, const Gpu& gpu) {
   } else if (base == "FENCE" && x.is("T")) {
     op.effect = Effect::tmem_fence;
     op.latency = 4;
-  } else if (base == "UTCHMMA" || base == "UTCQMMA" || base == "HGMMA") {
+  } else if (base == "HGMMA") {
+    op.effect = Effect::warpgroup_mma;
+    op.pending = x.operands.find("gsb0") != std::string::npos;
+  } else if (base == "WARPGROUP" && x.is("DEPBAR")) {
+    op.effect = Effect::wait_mma;
+    const size_t count = x.operands.rfind("0x");
+    if (count != std::string::npos)
+      std::from_chars(x.operands.data() + count + 2, x.operands.data() + x.operands.size(), op.pending, 16);
+  } else if (base == "UTCHMMA" || base == "UTCQMMA") {
     op.effect = Effect::mma;
   } else if (base == "UTCBAR") {
     op.effect = Effect::commit;

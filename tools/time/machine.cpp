@@ -13,8 +13,6 @@ using Effect = MicroOp::Effect;
 
 constexpr uint64_t kNever = ~0ull;
 constexpr uint32_t kNoPhase = ~0u;
-constexpr uint32_t kCtaBarrier = 1u << 31;  // in a phase's address: a named barrier, not an mbarrier
-constexpr uint32_t kClusterBarrier = 3u << 30;
 constexpr size_t kSchedulers = 4;
 
 Cause busy_cause(Unit unit) {
@@ -62,6 +60,15 @@ struct Phase {
   std::vector<Waiter> waiters;
 };
 
+// One MMA of a warpgroup: it begins when all four warps have issued it.
+struct WarpgroupMma {
+  uint32_t issued = 0;  // warps
+  uint64_t begin = kNever, end = kNever;
+  uint64_t done = kNever;  // end, as a wait for its group sees it
+  uint32_t index = 0;      // into Timing::mmas
+};
+constexpr uint32_t kWarpgroup = 4;
+
 struct Warp {
   uint32_t index = 0;
   const WarpWay* way = nullptr;
@@ -80,9 +87,11 @@ struct Warp {
   uint64_t mufu_blocked = 0;  // newest cycle + 1 in which MUFU had no place for it
   uint64_t stores_done = 0;   // tensor memory
   uint64_t open_group = 0;
-  std::deque<uint64_t> groups;   // bulk groups: when their sources have been read
-  uint64_t last_mma = kNever;    // index into mmas
-  std::vector<uint32_t> phases;  // [record]
+  std::deque<uint64_t> groups;       // bulk groups: when their sources have been read
+  uint64_t last_mma = kNever;        // index into mmas
+  uint32_t mmas = 0;                 // of its warpgroup, that it has issued
+  std::vector<uint32_t> mma_groups;  // the last MMA of each group that it has closed
+  std::vector<uint32_t> phases;      // [record]
 };
 
 struct Scheduler {
@@ -101,6 +110,7 @@ class Sm {
   Sm(const Program& program, const Gpu& gpu, Arbitration arbitration)
       : program_(program), gpu_(gpu), arbitration_(arbitration) {
     warps_.resize(program.warps.size());
+    warpgroups_.resize((warps_.size() + kWarpgroup - 1) / kWarpgroup);
     timing_.warps.resize(program.warps.size());
     timing_.blocked.resize(program.warps.size());
     timing_.marks.resize(program.warps.size());
@@ -231,6 +241,17 @@ class Sm {
 
   const MicroOp& head(const Warp& w) const { return program_.code[w.segment->code[w.position]]; }
 
+  // The MMA of its warpgroup that an instruction waits for: of the group to be complete, or to begin, so that
+  // the queue has room.
+  const WarpgroupMma* awaited_mma(const Warp& w, const MicroOp& op) const {
+    const std::vector<WarpgroupMma>& all = warpgroups_[w.index / kWarpgroup];
+    if (op.effect == Effect::wait_mma && w.mma_groups.size() > op.pending)
+      return &all[w.mma_groups[w.mma_groups.size() - 1 - op.pending]];
+    if (op.effect == Effect::warpgroup_mma && gpu_.mma_queue && w.mmas >= gpu_.mma_queue)
+      return &all[w.mmas - (gpu_.mma_queue - 1)];
+    return nullptr;
+  }
+
   // The cycle from which the warp's next instruction has what it needs, and what it needed last; pipes aside.
   uint64_t operands_ready(const Warp& w, const MicroOp& op, Cause& cause, uint32_t& address) const {
     uint64_t at = w.ready;
@@ -241,6 +262,13 @@ class Sm {
         at = w.scoreboard[sb];
         cause = w.scoreboard_cause[sb];
         address = w.scoreboard_address[sb];
+      }
+    }
+    if (const WarpgroupMma* mma = awaited_mma(w, op)) {
+      const uint64_t until = op.effect == Effect::wait_mma ? mma->done : mma->begin;
+      if (until > at) {
+        at = until;
+        cause = Cause::mma_group;
       }
     }
     if (op.effect == Effect::wait_group && w.groups.size() > op.pending) {
@@ -358,8 +386,18 @@ class Sm {
     time.cycles[size_t(w.ready_cause)] += until(w.ready);
     Cause cause;
     uint32_t address = 0;
+    const uint64_t waited_from = from;
     const uint64_t operands = until(operands_ready(w, op, cause, address));
     time.cycles[size_t(cause)] += operands;
+    if (cause == Cause::mma_group && operands) {
+      const WarpgroupMma& mma = *awaited_mma(w, op);
+      const uint64_t signal = op.effect == Effect::wait_mma ? mma.end : mma.begin;
+      timing_.blocked[w.index].push_back({kMmaGroup,
+                                          int32_t(mma.index),
+                                          waited_from,
+                                          from,
+                                          {Signal::From::tensor, w.index, mma.index, signal}});
+    }
     if (cause == Cause::barrier && operands) {
       const auto found = std::ranges::find(time.barriers, address, &std::pair<uint32_t, uint64_t>::first);
       if (found == time.barriers.end())
@@ -502,7 +540,10 @@ class Sm {
         }
         break;
       case FA4SIM_SYNC_MMA:
-        perform_mma(w, r, now);
+        if (op.effect == Effect::warpgroup_mma)
+          perform_warpgroup_mma(w, op, r, now);
+        else
+          perform_mma(w, r, now, gpu_.mma_issue);
         break;
       case FA4SIM_SYNC_COMMIT: {
         Signal from{Signal::From::tensor, w.index, 0, now + gpu_.mma_issue};
@@ -549,7 +590,7 @@ class Sm {
     }
   }
 
-  void perform_mma(Warp& w, const fa4sim_sync& r, uint64_t now) {
+  void perform_mma(Warp& w, const fa4sim_sync& r, uint64_t now, uint64_t issue) {
     const bool a_shared = !(r.flags & FA4SIM_SYNC_A_NOT_SHARED);
     constexpr uint32_t k = 16;  // of 16-bit elements
     const uint32_t rows = gpu_.mma_flop_per_cycle > 4096 ? std::max<uint32_t>(r.m, 128)
@@ -557,12 +598,29 @@ class Sm {
     const uint32_t bytes = ((a_shared ? r.m : 0u) + r.n) * k * 2;
     const uint64_t cycles =
         std::max<uint64_t>(uint64_t(2) * rows * r.n * k / gpu_.mma_flop_per_cycle, bytes / gpu_.shared_rate);
-    const uint64_t begin = std::max(now + gpu_.mma_issue, tensor_free_);
+    const uint64_t begin = std::max(now + issue, tensor_free_);
     tensor_free_ = begin + cycles;
     timing_.tensor_busy += cycles;
     timing_.shared_operand_bytes += bytes;
     timing_.mmas.push_back({now, begin, tensor_free_, w.index, r.address, r.m, r.n, a_shared});
     w.last_mma = timing_.mmas.size() - 1;
+  }
+
+  void perform_warpgroup_mma(Warp& w, const MicroOp& op, const fa4sim_sync& r, uint64_t now) {
+    std::vector<WarpgroupMma>& all = warpgroups_[w.index / kWarpgroup];
+    if (all.size() == w.mmas) all.emplace_back();
+    WarpgroupMma& mma = all[w.mmas];
+    if (op.pending) w.mma_groups.push_back(w.mmas);
+    ++w.mmas;
+    if (++mma.issued < kWarpgroup) return;
+    perform_mma(w, r, now, 0);  // the stall count on it is its issue
+    mma.index = uint32_t(w.last_mma);
+    const MmaTime& time = timing_.mmas[mma.index];
+    mma.begin = time.begin;
+    mma.end = time.end;
+    mma.done = time.end + (time.a_shared ? gpu_.mma_latency_shared : gpu_.mma_latency_other);
+    for (Scheduler& s : schedulers_)
+      s.next = std::min(s.next, now + 1);  // its warps may know now when they go on
   }
 
   [[noreturn]] void complain() const {
@@ -578,6 +636,7 @@ class Sm {
   const Gpu& gpu_;
   const Arbitration arbitration_;
   std::vector<Warp> warps_;
+  std::vector<std::vector<WarpgroupMma>> warpgroups_;
   std::vector<Phase> phases_;
   std::unordered_map<uint64_t, uint32_t> phase_of_;
   Scheduler schedulers_[kSchedulers];
@@ -613,6 +672,8 @@ const char* name_of(Cause cause) {
       return "mbarrier";
     case Cause::cta_barrier:
       return "bar.sync";
+    case Cause::mma_group:
+      return "MMAs of its warpgroup";
     case Cause::group:
       return "bulk stores";
     case Cause::ffma_busy:

@@ -41,6 +41,8 @@ struct MicroOp {
     arrive,
     commit,
     mma,
+    warpgroup_mma,
+    wait_mma,
     tmem_load,
     tmem_store,
     tmem_fence,
@@ -60,10 +62,10 @@ struct MicroOp {
   bool keep = true;                          // the yield bit as stored
   uint8_t writes = 7, reads = 7, waits = 0;  // scoreboards
   uint8_t ports = 1;                         // cycles of the register ports
-  uint8_t pending = 0;                       // wait_group: groups that may stay
-  uint16_t latency = 0;                      // until the scoreboard of the result is free
-  uint16_t read_latency = 0;                 // ... of the sources
-  uint16_t cost = 0;                         // shared memory: cycles; tensor memory: bytes a lane
+  uint8_t pending = 0;   // wait_group, wait_mma: groups that may stay; warpgroup_mma: 1 if it closes a group
+  uint16_t latency = 0;  // until the scoreboard of the result is free
+  uint16_t read_latency = 0;  // ... of the sources
+  uint16_t cost = 0;          // shared memory: cycles; tensor memory: bytes a lane
 };
 MicroOp decode(const Instruction& instruction, const Gpu& gpu);
 
@@ -93,15 +95,18 @@ enum class Cause : uint8_t {
   issue,       // an instruction of its own
   dependency,  // the stall count of the instruction before: a result of fixed latency
   branch,      // a jump, or a yield
+  // A scoreboard:
   mufu_result,
   tmem_result,
   shared_result,
   memory_result,
   tensor_sources,
-  other_result,  // a scoreboard
-  barrier,       // an mbarrier: by address in WarpTime::barriers
+  other_result,
+  barrier,  // an mbarrier: by address in WarpTime::barriers
   cta_barrier,
-  group,  // bulk stores
+  mma_group,  // MMAs of a warpgroup: a group of them, or a place in their queue
+  group,      // bulk stores
+  // A pipe:
   ffma_busy,
   imad_busy,
   alu_busy,
@@ -110,7 +115,7 @@ enum class Cause : uint8_t {
   memory_busy,
   tmem_busy,
   mma_busy,
-  tma_busy,    // a pipe
+  tma_busy,
   other_warp,  // it could have issued; another warp did
   over,        // after its end
   count
@@ -133,9 +138,14 @@ struct Signal {
   uint64_t time = 0;   // cycle of the arrival
 };
 
+// Addresses of what is no mbarrier.
+inline constexpr uint32_t kCtaBarrier = 1u << 31;  // | id: a named barrier
+inline constexpr uint32_t kClusterBarrier = 3u << 30;
+inline constexpr uint32_t kMmaGroup = 1u << 29;  // MMAs of a warpgroup
+
 // A wait that did not pass at once.
 struct Blocked {
-  uint32_t address;  // of the mbarrier; cta barriers: 1 << 31 | id
+  uint32_t address;  // of the mbarrier, or one of the following
   int32_t phase;
   uint64_t begin, end;  // cycles: its issue, and when the warp went on
   Signal signal;

@@ -13,7 +13,6 @@ namespace fa4::time {
 namespace {
 
 constexpr uint32_t kDynamicShared = 0x400;  // where the simulated GPU puts it
-constexpr uint32_t kCtaBarrier = 1u << 31;
 
 std::string hexadecimal(uint32_t value) {
   char text[16];
@@ -61,6 +60,7 @@ Names::Names(const sim::ptx::Module& module, const Replay& replay) {
 }
 
 std::string Names::barrier(uint32_t address) const {
+  if (address == kMmaGroup) return "MMAs of its warpgroup";
   if (address & kCtaBarrier)
     return (address & 1u << 30) ? "cluster barrier" : "bar.sync " + std::to_string(address & ~kCtaBarrier);
   for (const auto& [at, name] : barriers_)

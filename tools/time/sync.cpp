@@ -106,6 +106,14 @@ std::optional<Kind> kind_of(const sim::ptx::Instruction& x) {
   return std::nullopt;
 }
 
+// A guard may be false, and a test of an mbarrier, unlike a wait, may fail and is then not recorded.
+bool may_be_passed(const Instruction& x) {
+  return (!x.guard.empty() && x.guard != "@PT") || (x.is("PHASECHK") && !x.is("TRYWAIT"));
+}
+bool is_test(const sim::ptx::Instruction& x) {
+  return x.parts[0] == "mbarrier" && x.parts[1] == "test_wait";
+}
+
 // The graph of the nodes that are given. `ends`: which instructions end the program.
 SyncGraph connect(std::vector<SyncNode> nodes, const std::vector<std::vector<uint32_t>>& following,
                   const std::vector<bool>& ends) {
@@ -246,8 +254,7 @@ SyncGraph sync_graph(const Function& function) {
   for (uint32_t i = 0; i < function.code.size(); ++i) {
     const Instruction& x = function.code[i];
     ends[i] = x.base() == "EXIT";
-    if (const auto kind = kind_of(x))
-      nodes.push_back({kind->sync, kind->size, i, !x.guard.empty() && x.guard != "@PT", {}});
+    if (const auto kind = kind_of(x)) nodes.push_back({kind->sync, kind->size, i, may_be_passed(x), {}});
   }
   SyncGraph graph = connect(std::move(nodes), successors(function), ends);
   remove_retries(graph, function);
@@ -292,7 +299,7 @@ SyncGraph sync_graph(const sim::ptx::Function& function) {
       else
         ends[i] = true;
     }
-    if (const auto kind = kind_of(x)) nodes.push_back({kind->sync, kind->size, i, !always, {}});
+    if (const auto kind = kind_of(x)) nodes.push_back({kind->sync, kind->size, i, !always || is_test(x), {}});
   }
   return connect(std::move(nodes), following, ends);
 }

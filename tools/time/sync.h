@@ -39,7 +39,7 @@ struct SyncNode {
   Sync sync = Sync::entry;
   uint32_t size = 0;           // of a tensor-memory access: registers a thread
   uint32_t instruction = 0;    // index into the code
-  bool guarded = false;        // a path may pass it without executing it
+  bool guarded = false;        // a path may pass it without executing it, or it may fail: a test_wait
   std::vector<uint32_t> next;  // nodes that may be executed next, ascending
 };
 
