@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.dom.minidom
 from pathlib import Path
 
 FA4, SIMULATOR, PTX, STUB = sys.argv[1:5]
@@ -485,6 +486,43 @@ class Time(unittest.TestCase):
 
     def test_the_same_twice(self):
         self.assertEqual(self.predict()[1], self.predict("--threads", 2)[1])
+
+    def test_a_recorded_program_takes_the_cycles_that_it_takes_here(self):
+        _, here = self.predict("--sms", 1)
+        record = self.report.with_name("record")
+        subprocess.run([FA4, "run", "--device", "sim", *map(str, self.SHAPE), "--sms", "1"], env={**os.environ, "FA4SIM_RECORD": str(record)}, check=True,
+                       capture_output=True, timeout=60)
+        fa4("time", "--record", record, "--cubin", Path(PTX).with_suffix(".cubin"), "--json", self.report)
+        there = json.loads(self.report.read_text())
+        self.assertEqual(there["kernel"], "fa4_forward_f16_full")
+        for part in ("cycles", "cycles_low", "cycles_high", "roles", "loop"):
+            self.assertEqual(here[part], there[part])
+        record.write_bytes(record.read_bytes()[:-7])
+        self.assertIn("cut short", fa4("time", "--record", record, "--cubin", Path(PTX).with_suffix(".cubin"), expect=3))
+        self.assertIn("--launch 4", fa4("time", "--record", self.recorded(record), "--launch", 4, "--cubin", PTX, expect=2))
+        self.assertIn("needs --cubin", fa4("time", "--record", record, expect=2))
+        self.assertIn("no record of launches", fa4("time", "--record", PTX, "--cubin", PTX, expect=3))
+
+    def recorded(self, path):
+        subprocess.run([FA4, "run", "--device", "sim", *map(str, self.SHAPE)], env={**os.environ, "FA4SIM_RECORD": str(path)}, check=True, capture_output=True, timeout=60)
+        return path
+
+    def test_pictures(self):
+        svg, trace = self.report.with_suffix(".svg"), self.report.with_suffix(".trace")
+        _, report = self.predict("--causal", "--svg", svg, "--trace", trace)
+        picture = xml.dom.minidom.parse(str(svg))
+        titles = [t.firstChild.data for t in picture.getElementsByTagName("title")]
+        for part in ("S0 = Q K^T", "O1 += P V", "softmax 0 softmax of a masked block", "softmax 1 softmax of a block", "kv.full[0]", "s_ready"):
+            self.assertTrue(any(part in t for t in titles), part)
+        tracks = {}
+        for event in json.loads(trace.read_text())["traceEvents"]:
+            if event["ph"] == "X":
+                tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+        self.assertGreater(len(tracks), 16)
+        for slices in tracks.values():  # slices of a track follow each other
+            slices.sort()
+            self.assertTrue(all(a[1] <= b[0] + 1e-9 for a, b in zip(slices, slices[1:])))
+        self.assertLessEqual(max(s[-1][1] for s in tracks.values()), report["cycles"] / 1000 + 1e-9)
 
     def test_no_nvdisasm(self):
         result = subprocess.run([FA4, "time"], env={**os.environ, "FA4_NVDISASM": "/absent"}, capture_output=True, text=True, timeout=60)

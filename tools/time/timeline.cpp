@@ -182,7 +182,9 @@ Timeline timeline(const Replay& replay, const Timing& timing, const Names& names
       continue;
     }
     // The tensor core's part begins with the issue; the bar begins when the core is free.
-    if (open && from != lane) t.arrows.push_back({from, lane, since, std::max(since, link.begin), what});
+    if (open && from != lane)
+      t.arrows.push_back({from, lane, since, std::max(since, link.begin),
+                          what.empty() ? t.lanes[from].name + " to " + t.lanes[lane].name : what});
     open = true;
     from = lane;
     since = link.end;
