@@ -494,7 +494,7 @@ class Time(unittest.TestCase):
                        capture_output=True, timeout=60)
         fa4("time", "--record", record, "--cubin", Path(PTX).with_suffix(".cubin"), "--json", self.report)
         there = json.loads(self.report.read_text())
-        self.assertEqual(there["kernel"], "fa4_forward_f16_full")
+        self.assertEqual(there["kernel"], "fa4_forward_f16_d128_full")
         for part in ("cycles", "cycles_low", "cycles_high", "roles", "loop"):
             self.assertEqual(here[part], there[part])
         record.write_bytes(record.read_bytes()[:-7])

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "asm/attention/blocks.h"
+#include "asm/attention/task.h"
 #include "findings.h"
 #include "runtime/image.h"
 #include "runtime/library.h"
@@ -56,20 +56,31 @@ Image split_image(const char* bytes) {
   return image;
 }
 
-// Blocks of keys that a CTA works on.
-uint64_t blocks_of(const Plan& plan, bool causal, int32_t cta, uint64_t* tasks) {
-  const AttentionParams& p = plan.params;
+// Blocks of keys that a CTA works on, and its tasks.
+template <Config config>
+uint64_t count_blocks(const AttentionParams& p, int32_t grid, int32_t cta, uint64_t* tasks) {
   uint64_t sum = 0;
   *tasks = 0;
   for (int32_t wave = 0;; ++wave) {
-    const int32_t place = task_of(p.scheduler, cta, wave, int32_t(plan.grid), p.task_count);
+    const int32_t place = task_of(p.scheduler, cta, wave, grid, p.task_count);
     if (place < 0) return sum;
-    const Task task =
-        decode_task(p.scheduler, place, p.task_count, p.head_groups, p.m_blocks, p.lpt_section_groups);
+    const TaskId id =
+        decode_task(p.scheduler, place, p.all_groups, p.head_groups, p.m_blocks, p.lpt_section_groups);
+    const BlockRegions blocks = visited_blocks<config>(Mask<config.mask>{}, make_task<config>(p, id));
     ++*tasks;
-    sum += uint64_t(causal ? block_count<true>(task.m_block, p.packed_heads_log2, p.seq_q, p.seq_kv)
-                           : block_count<false>(task.m_block, p.packed_heads_log2, p.seq_q, p.seq_kv));
+    sum += uint64_t(blocks.end - blocks.begin);
   }
+}
+
+uint64_t blocks_of(const Plan& plan, int32_t cta, uint64_t* tasks) {
+  const std::string_view entry = plan.kernel->entry;
+#define FA4_BLOCKS(name, element, mask, qk_dim, v_dim)                                          \
+  if (entry == #name)                                                                           \
+    return count_blocks<blackwell_config(ElementType::element, MaskKind::mask, qk_dim, v_dim)>( \
+        plan.params, int32_t(plan.grid), cta, tasks);
+  FA4_SPECIALISATIONS(FA4_BLOCKS)
+#undef FA4_BLOCKS
+  throw DeviceError(fmt::format("{} is in no list of specialisations", entry));
 }
 
 // What is timed: an entry as machine code and as PTX, and what its run did to synchronise.
@@ -90,8 +101,8 @@ Subject record_attention(const TimeRequest& request, uint32_t sms) {
   const Loaded loaded = load(request.problem);
   Plan plan{};
   Message message;
-  if (plan_forward(dry_params(loaded.problem, support::kHeadDim, false, request.problem.scheduler), sms, plan,
-                   message) != FA4_OK)
+  if (plan_forward(dry_params(loaded.problem, false, request.problem.scheduler), sms, plan, message) !=
+      FA4_OK)
     throw Refusal(message.text());
   if (plan.grid == 0) throw Refusal("there is nothing to compute, and so nothing to time");
   if (request.cta >= int64_t(plan.grid))
@@ -100,7 +111,7 @@ Subject record_attention(const TimeRequest& request, uint32_t sms) {
   for (uint32_t c = 0; c < plan.grid; ++c) {
     if (request.cta >= 0 && c != uint64_t(request.cta)) continue;
     uint64_t n = 0;
-    const uint64_t blocks = blocks_of(plan, loaded.problem.causal, int32_t(c), &n);
+    const uint64_t blocks = blocks_of(plan, int32_t(c), &n);
     // Of those with as many blocks, the one with the most tasks: each has a beginning and an end of its own.
     if (tasks != 0 && std::pair(blocks, n) <= std::pair(most, tasks)) continue;
     most = blocks;
@@ -123,7 +134,7 @@ Subject record_attention(const TimeRequest& request, uint32_t sms) {
   device.run(loaded.problem, loaded.inputs, options);
 
   Subject subject;
-  subject.kernel = kKernelNames[plan.kernel];
+  subject.kernel = plan.kernel->entry;
   subject.title = fmt::format("{}; the CTA with the most work, {} of {}: {} tasks, {} blocks of keys",
                               support::describe(loaded.problem), cta, plan.grid, tasks, most);
   subject.tasks = tasks;
@@ -348,7 +359,7 @@ int predict_checked(const TimeRequest& request) {
   if (sass == functions.end() || ptx == module.functions.end())
     throw Refusal("there is no entry " + subject.kernel + " in both the PTX and the cubin");
   fa4::time::Replay replay = fa4::time::make_replay(*sass, *ptx, subject.records, gpu);
-  const fa4::time::Names names(module, replay);
+  const fa4::time::Names names(module, subject.kernel, replay);
   const fa4::time::Timing timing = fa4::time::run(replay.program, gpu, fa4::time::Arbitration::round_robin);
   const fa4::time::Report report = fa4::time::report(replay.program, timing, gpu, names);
   const fa4::time::Band band = fa4::time::band(replay, *sass, gpu, timing.cycles);

@@ -22,10 +22,10 @@ std::string hexadecimal(uint32_t value) {
 
 }  // namespace
 
-Names::Names(const sim::ptx::Module& module, const Replay& replay) {
+Names::Names(const sim::ptx::Module& module, const std::string& kernel, const Replay& replay) {
   const auto warps = uint32_t(replay.program.warps.size());
   for (const sim::ptx::Variable& v : module.variables) {
-    if (v.name != "fa4_names") continue;
+    if (v.name != kernel + "_names") continue;
     NameRecord record;
     for (size_t at = 0; at + sizeof record <= v.initializer.size(); at += sizeof record) {
       std::memcpy(&record, v.initializer.data() + at, sizeof record);

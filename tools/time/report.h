@@ -16,9 +16,9 @@ namespace fa4::time {
 // Names of warps and mbarriers.
 class Names {
  public:
-  // From the module's variable `fa4_names`, if it has one. Otherwise warps with the same sequence of
+  // From the module's variable `<kernel>_names`, if it has one. Otherwise warps with the same sequence of
   // synchronising instructions make a role: "warps 0-3".
-  Names(const sim::ptx::Module& module, const Replay& replay);
+  Names(const sim::ptx::Module& module, const std::string& kernel, const Replay& replay);
 
   struct Role {
     std::string name;
