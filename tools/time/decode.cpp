@@ -222,36 +222,6 @@ uint32_t registers_of(std::string_view opcode) {
 
 }  // namespace
 
-const char* name_of(Unit unit) {
-  switch (unit) {
-    case Unit::control:
-      return "control";
-    case Unit::ffma:
-      return "FMA";
-    case Unit::ffma_pair:
-      return "FMA, pairs";
-    case Unit::imad:
-      return "IMAD";
-    case Unit::alu:
-      return "ALU";
-    case Unit::mufu:
-      return "MUFU";
-    case Unit::uniform:
-      return "uniform";
-    case Unit::memory:
-      return "memory";
-    case Unit::tmem:
-      return "tensor memory";
-    case Unit::mma:
-      return "MMA issue";
-    case Unit::tma:
-      return "TMA issue";
-    case Unit::count:
-      break;
-  }
-  return "";
-}
-
 MicroOp decode(const Instruction& x, const Gpu& gpu) {
   const std::string_view base = x.base();
   const Row* row = row_of(base);
@@ -381,10 +351,8 @@ MicroOp decode(const Instruction& x, const Gpu& gpu) {
   } else if (base == "DEPBAR" && x.operands.starts_with("SB0, 0x")) {
     op.effect = Effect::wait_group;
     std::from_chars(x.operands.data() + 7, x.operands.data() + x.operands.size(), op.pending, 16);
-  } else if (base == "BAR" || base == "UCGABAR_WAIT") {
+  } else if (base == "BAR") {
     op.effect = x.is("ARV") ? Effect::bar_arrive : Effect::bar_sync;
-  } else if (base == "UCGABAR_ARV") {
-    op.effect = Effect::bar_arrive;
   } else if (base == "EXIT") {
     op.effect = Effect::end;
   }

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <deque>
-#include <unordered_map>
+
+#include "phases.h"
 
 namespace fa4::time {
 
@@ -12,7 +13,6 @@ namespace {
 using Effect = MicroOp::Effect;
 
 constexpr uint64_t kNever = ~0ull;
-constexpr uint32_t kNoPhase = ~0u;
 constexpr size_t kSchedulers = 4;
 
 Cause busy_cause(Unit unit) {
@@ -45,20 +45,6 @@ Cause busy_cause(Unit unit) {
 size_t lane_of(Unit unit) {
   return size_t(unit == Unit::ffma_pair ? Unit::ffma : unit);
 }
-
-struct Phase {
-  uint32_t address = 0;
-  int32_t number = 0;
-  uint32_t missing = 0, signals = 0;
-  uint64_t time = 0;  // of the last signal so far
-  Signal last;
-  struct Waiter {
-    uint32_t warp;
-    uint64_t begin;
-    uint8_t scoreboard;  // 7: the warp stands at a named barrier
-  };
-  std::vector<Waiter> waiters;
-};
 
 // One MMA of a warpgroup: it begins when all four warps have issued it.
 struct WarpgroupMma {
@@ -120,9 +106,9 @@ class Sm {
       warps_[i].way = &program.warps[i];
       schedulers_[i % kSchedulers].warps.push_back(i);
       enter_step(warps_[i]);
-      find_phases(warps_[i]);
+      warps_[i].phases = phases_.of(program.warps[i]);
     }
-    for (const Warp& w : warps_) check_phases(w);
+    for (const Warp& w : warps_) phases_.check(w.index, w.phases);
   }
 
   Timing run() {
@@ -141,58 +127,6 @@ class Sm {
   }
 
  private:
-  // ---- what the records say, before anything runs ----
-  uint32_t phase_id(uint32_t address, int32_t number) {
-    const auto [at, fresh] =
-        phase_of_.try_emplace(uint64_t(address) << 32 | uint32_t(number), uint32_t(phases_.size()));
-    if (fresh) {
-      phases_.emplace_back();
-      phases_.back().address = address;
-      phases_.back().number = number;
-    }
-    return at->second;
-  }
-
-  void find_phases(Warp& w) {
-    // A named barrier's arrival is a signal; whether the warp also waits there is the instruction's business.
-    for (const fa4sim_sync& r : w.way->records) {
-      uint32_t id = kNoPhase;
-      switch (r.kind) {
-        case FA4SIM_SYNC_ARRIVE:
-        case FA4SIM_SYNC_COMMIT:
-        case FA4SIM_SYNC_COPY_IN:
-          if (r.phase >= 0 && !(r.flags & FA4SIM_SYNC_REMOTE)) {
-            id = phase_id(r.address, r.phase);
-            ++phases_[id].missing;
-          }
-          break;
-        case FA4SIM_SYNC_WAIT:
-          if (r.phase >= 0) id = phase_id(r.address, r.phase);
-          break;
-        case FA4SIM_SYNC_CTA_BARRIER:
-        case FA4SIM_SYNC_CLUSTER_ARRIVE:
-          id = phase_id(r.kind == FA4SIM_SYNC_CTA_BARRIER ? kCtaBarrier | r.address : kClusterBarrier,
-                        r.phase);
-          ++phases_[id].missing;
-          break;
-        case FA4SIM_SYNC_CLUSTER_WAIT:
-          id = phase_id(kClusterBarrier, r.phase);
-          break;
-        default:
-          break;
-      }
-      w.phases.push_back(id);
-    }
-  }
-
-  void check_phases(const Warp& w) const {
-    for (uint32_t id : w.phases)
-      if (id != kNoPhase && phases_[id].missing == 0)
-        throw Error("warp " + std::to_string(w.index) + " waits for phase " +
-                    std::to_string(phases_[id].number) + " of the barrier at " +
-                    std::to_string(phases_[id].address) + ", which nothing in this CTA completes");
-  }
-
   // ---- phases ----
   void signal(uint32_t id, const Signal& from) {
     if (id == kNoPhase) return;
@@ -579,10 +513,8 @@ class Sm {
         break;
       }
       case FA4SIM_SYNC_CTA_BARRIER:
-      case FA4SIM_SYNC_CLUSTER_ARRIVE:
-      case FA4SIM_SYNC_CLUSTER_WAIT:
         if (op.effect == Effect::bar_sync) w.at_barrier = true;
-        if (r.kind != FA4SIM_SYNC_CLUSTER_WAIT) signal(phase, {Signal::From::warp, w.index, 0, now});
+        signal(phase, {Signal::From::warp, w.index, 0, now});
         if (op.effect == Effect::bar_sync) wait(phase, {w.index, now, 7});
         break;
       default:
@@ -637,8 +569,7 @@ class Sm {
   const Arbitration arbitration_;
   std::vector<Warp> warps_;
   std::vector<std::vector<WarpgroupMma>> warpgroups_;
-  std::vector<Phase> phases_;
-  std::unordered_map<uint64_t, uint32_t> phase_of_;
+  Phases phases_;
   Scheduler schedulers_[kSchedulers];
   uint64_t free_[size_t(Unit::count)] = {};  // of units that the SM has once
   uint64_t shared_free_ = 0, tensor_free_ = 0, copy_in_free_ = 0, copy_out_free_ = 0;
@@ -647,62 +578,6 @@ class Sm {
 };
 
 }  // namespace
-
-const char* name_of(Cause cause) {
-  switch (cause) {
-    case Cause::issue:
-      return "issue";
-    case Cause::dependency:
-      return "fixed latency";
-    case Cause::branch:
-      return "branch";
-    case Cause::mufu_result:
-      return "MUFU result";
-    case Cause::tmem_result:
-      return "tensor-memory access";
-    case Cause::shared_result:
-      return "shared-memory access";
-    case Cause::memory_result:
-      return "other memory";
-    case Cause::tensor_sources:
-      return "MMA or TMA operands";
-    case Cause::other_result:
-      return "other result";
-    case Cause::barrier:
-      return "mbarrier";
-    case Cause::cta_barrier:
-      return "bar.sync";
-    case Cause::mma_group:
-      return "MMAs of its warpgroup";
-    case Cause::group:
-      return "bulk stores";
-    case Cause::ffma_busy:
-      return "FMA pipe";
-    case Cause::imad_busy:
-      return "IMAD pipe";
-    case Cause::alu_busy:
-      return "ALU pipe";
-    case Cause::mufu_busy:
-      return "MUFU pipe";
-    case Cause::uniform_busy:
-      return "uniform pipe";
-    case Cause::memory_busy:
-      return "memory pipe";
-    case Cause::tmem_busy:
-      return "tensor-memory port";
-    case Cause::mma_busy:
-      return "MMA issue";
-    case Cause::tma_busy:
-      return "TMA issue";
-    case Cause::other_warp:
-      return "another warp issued";
-    case Cause::over:
-      return "after its end";
-    case Cause::count:
-      break;
-  }
-  return "";
-}
 
 Timing run(const Program& program, const Gpu& gpu, Arbitration arbitration) {
   return Sm(program, gpu, arbitration).run();

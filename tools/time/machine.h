@@ -140,8 +140,7 @@ struct Signal {
 
 // Addresses of what is no mbarrier.
 inline constexpr uint32_t kCtaBarrier = 1u << 31;  // | id: a named barrier
-inline constexpr uint32_t kClusterBarrier = 3u << 30;
-inline constexpr uint32_t kMmaGroup = 1u << 29;  // MMAs of a warpgroup
+inline constexpr uint32_t kMmaGroup = 1u << 29;    // MMAs of a warpgroup
 
 // A wait that did not pass at once.
 struct Blocked {

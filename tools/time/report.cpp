@@ -61,8 +61,7 @@ Names::Names(const sim::ptx::Module& module, const std::string& kernel, const Re
 
 std::string Names::barrier(uint32_t address) const {
   if (address == kMmaGroup) return "MMAs of its warpgroup";
-  if (address & kCtaBarrier)
-    return (address & 1u << 30) ? "cluster barrier" : "bar.sync " + std::to_string(address & ~kCtaBarrier);
+  if (address & kCtaBarrier) return "bar.sync " + std::to_string(address & ~kCtaBarrier);
   for (const auto& [at, name] : barriers_)
     if (at == address) return name;
   return "mbarrier " + hexadecimal(address);

@@ -117,6 +117,11 @@ Replay make_replay(const Function& sass, const sim::ptx::Function& ptx,
   replay.matching = match(replay.ptx, replay.sass);
   for (const Instruction& x : sass.code) replay.program.code.push_back(decode(x, gpu));
   uint32_t warps = 0;
+  for (const fa4sim_sync& r : records)
+    if ((r.flags & FA4SIM_SYNC_REMOTE) || r.kind == FA4SIM_SYNC_CLUSTER_ARRIVE ||
+        r.kind == FA4SIM_SYNC_CLUSTER_WAIT)
+      throw Error("PTX line " + std::to_string(r.line) +
+                  " synchronises with another CTA of a cluster: one CTA is modelled");
   for (const fa4sim_sync& r : records) warps = std::max(warps, r.warp + 1u);
   replay.program.warps.resize(warps);
   for (const fa4sim_sync& r : records) replay.program.warps[r.warp].records.push_back(r);
