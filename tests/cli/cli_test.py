@@ -375,7 +375,7 @@ class Hazards(unittest.TestCase):
         entry = struct.pack("<HHIQIIIIQQ16x", 1, 1, 64, len(text), len(ptx), 0, 13, 100, 0, 1 << 21 | 0x2000)  # LZ4
         compressed = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry) + len(text)) + entry + text
         images = {"typo": (ptx.replace("tcgen05.wait::ld", "tcgen05.wayt::ld", 1), "wayt"),
-                  "missing kernel": (ptx.replace("fa4_forward_bf16_causal", "another_name"), "fa4_forward_bf16_causal"),
+                  "missing kernel": (ptx.replace("fa4_forward_bf16_d128_causal", "another_name"), "fa4_forward_bf16_d128_causal"),
                   "newer": (re.sub(r"(?m)^\.version .*$", ".version 99.0", ptx), "99.0"),
                   "old target": (re.sub(r"(?m)^\.target sm_100f", ".target sm_103a", ptx), "sm_103a"),
                   "other block": (re.sub(r"\.maxntid 512", ".maxntid 256", ptx), "256"),
@@ -406,7 +406,7 @@ class Hazards(unittest.TestCase):
 
     def test_a_kernel_that_faults_is_a_finding(self):
         trapping = self.folder / "trap.ptx"
-        trapping.write_text(Path(PTX).read_text().replace("tcgen05.wait::ld.sync.aligned;", "trap;", 1))
+        trapping.write_text(Path(PTX).read_text().replace("tcgen05.wait::ld.sync.aligned;", "trap;"))
         report = self.folder / "report.json"
         self.assertIn("NOT CLEAN", self.check("--full", "--image", trapping, "--json", report, expect=1))
         self.assertIn("trap", json.loads(report.read_text())["fault"])
