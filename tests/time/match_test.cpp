@@ -177,3 +177,31 @@ TEST_CASE("what does not match is an error that shows both lists") {
       follow(ptx, sass, m, std::vector<uint32_t>{2, 2}),
       contains("the warp executed") && contains("could go on with") && contains("arrive (instruction 1)"));
 }
+
+TEST_CASE("of several ways between two synchronising instructions the shortest and the longest are known") {
+  const auto module = parse("bar.sync 0;\nbar.sync 0;\nret;");
+  Disassembly d("k");
+  d.add("BAR.SYNC.DEFER_BLOCKING 0x0")
+      .add("@P0 BRA `(.L_join)")
+      .add("FADD R1, R2, R3")
+      .label(".L_loop")
+      .add("FADD R1, R2, R3");
+  d.add("@P1 BRA `(.L_loop)").label(".L_join").add("BAR.SYNC.DEFER_BLOCKING 0x0").add("EXIT");
+  std::vector<fa4sim_sync> records(2);
+  for (uint32_t i = 0; i < 2; ++i) {
+    records[i].kind = FA4SIM_SYNC_CTA_BARRIER;
+    records[i].instruction = i;
+    records[i].phase = int32_t(i);
+  }
+  const Replay replay =
+      make_replay(parse_disassembly(d.text())[0], module.functions[0], records, gpu_of("b200"));
+  CHECK(replay.segments_with_choice == 1);
+  REQUIRE(replay.program.segments.size() == 3);
+  CHECK(replay.program.segments[1].code == std::vector<uint32_t>{1, 5});
+  CHECK(replay.program.segments[1].jumps == std::vector<bool>{true, false});
+  CHECK(replay.longest[1].code == std::vector<uint32_t>{1, 2, 3, 4, 5});
+  CHECK(replay.longest[0].code == replay.program.segments[0].code);
+  records[1].kind = FA4SIM_SYNC_CLUSTER_WAIT;
+  CHECK_THROWS_WITH(make_replay(parse_disassembly(d.text())[0], module.functions[0], records, gpu_of("b200")),
+                    contains("another CTA of a cluster"));
+}

@@ -2,6 +2,7 @@
 #include "band.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fa4::time {
 
@@ -19,6 +20,10 @@ Band band(Replay& replay, const Function& sass, const Gpu& gpu, uint64_t nominal
   vary(gpu, Arbitration::descending, "arbitration: descending", "not known among three or four busy warps");
   vary(gpu, Arbitration::oldest, "arbitration: lowest warp first",
        "not known among three or four busy warps");
+  std::swap(replay.program.segments, replay.longest);
+  vary(gpu, Arbitration::round_robin, "the longest ways between synchronising instructions",
+       "the recorded run does not tell which");
+  std::swap(replay.program.segments, replay.longest);
   for (const Parameter& p : parameters()) {
     if (gpu.measured || p.high == 0) continue;
     for (uint32_t value : {p.low, p.high}) {

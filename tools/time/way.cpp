@@ -13,14 +13,7 @@ namespace {
 class Ways {
  public:
   Ways(const Function& function, const SyncGraph& graph, Program& program)
-      : function_(function),
-        graph_(graph),
-        program_(program),
-        following_(successors(function)),
-        preceding_(following_.size()) {
-    for (uint32_t i = 0; i < following_.size(); ++i)
-      for (uint32_t k : following_[i]) preceding_[k].push_back(i);
-  }
+      : function_(function), graph_(graph), program_(program), following_(successors(function)) {}
 
   uint32_t segment(uint32_t from, uint32_t to) {
     const auto [at, fresh] =
@@ -29,6 +22,7 @@ class Ways {
     return at->second;
   }
   uint32_t choices() const { return choices_; }
+  std::vector<Segment> take_longest() { return std::move(longest_); }
 
  private:
   // Whether a way that does not stop at instruction i may lead through it.
@@ -41,20 +35,21 @@ class Ways {
     return to == 1 ? function_.code[i].base() == "EXIT" : graph_.node_of[i] == int32_t(to);
   }
 
+  std::vector<uint32_t> starts(uint32_t from) const {
+    if (from == 0) return {0};
+    return following_[graph_.nodes[from].instruction];
+  }
+
   // The way with the fewest instructions.
   Segment find(uint32_t from, uint32_t to) {
-    const size_t count = following_.size();
-    std::vector<int32_t> before(count, -2);
+    std::vector<int32_t> before(following_.size(), -2);
     std::deque<uint32_t> queue;
     const auto visit = [&](uint32_t i, int32_t b) {
       if (before[i] != -2) return;
       before[i] = b;
       queue.push_back(i);
     };
-    if (from == 0)
-      visit(0, -1);
-    else
-      for (uint32_t i : following_[graph_.nodes[from].instruction]) visit(i, -1);
+    for (uint32_t i : starts(from)) visit(i, -1);
     uint32_t end = ~0u;
     while (!queue.empty() && end == ~0u) {
       const uint32_t i = queue.front();
@@ -67,42 +62,68 @@ class Ways {
     if (end == ~0u)
       throw Error("no way leads from " + describe(graph_.nodes[from]) + " to " + describe(graph_.nodes[to]) +
                   " in the machine code of " + function_.name);
-    Segment segment;
-    for (int32_t i = int32_t(end); i >= 0; i = before[size_t(i)]) segment.code.push_back(uint32_t(i));
-    std::reverse(segment.code.begin(), segment.code.end());
+    std::vector<uint32_t> code;
+    for (int32_t i = int32_t(end); i >= 0; i = before[size_t(i)]) code.push_back(uint32_t(i));
+    std::reverse(code.begin(), code.end());
+    longest_.push_back(longest(from, end));
+    choices_ += longest_.back().code != code;
+    return with_jumps(std::move(code));
+  }
+
+  static Segment with_jumps(std::vector<uint32_t> code) {
+    Segment segment{std::move(code), {}};
     for (size_t i = 0; i < segment.code.size(); ++i)
       segment.jumps.push_back(i + 1 < segment.code.size() && segment.code[i + 1] != segment.code[i] + 1);
-    // The step before may have ended in a jump of its own: a synchronising instruction is never one.
-    note_choice(segment, end);
     return segment;
   }
 
-  void note_choice(const Segment& segment, uint32_t end) {
-    std::vector<bool> reaches(following_.size());
-    std::vector<uint32_t> queue{end};
-    reaches[end] = true;
-    while (!queue.empty()) {
-      const uint32_t i = queue.back();
-      queue.pop_back();
-      for (uint32_t b : preceding_[i]) {
-        if (reaches[b] || !open(b)) continue;
-        reaches[b] = true;
-        queue.push_back(b);
+  // The way to `end` with the most instructions that passes none twice.
+  Segment longest(uint32_t from, uint32_t end) const {
+    constexpr int32_t unseen = -3, on_the_way = -2, leads_nowhere = -1;
+    std::vector<int32_t> next(following_.size(), unseen), length(following_.size(), 0);
+    next[end] = int32_t(end);
+    length[end] = 1;
+    // Depth first; an instruction is done when all that follows it is.
+    struct Place {
+      uint32_t instruction;
+      size_t follower;
+    };
+    std::vector<Place> stack;
+    const auto enter = [&](uint32_t i) {
+      if (next[i] != unseen) return;
+      next[i] = on_the_way;
+      stack.push_back({i, 0});
+    };
+    for (uint32_t start : starts(from)) {
+      enter(start);
+      while (!stack.empty()) {
+        Place& place = stack.back();
+        const uint32_t i = place.instruction;
+        if (open(i) && place.follower < following_[i].size()) {
+          enter(following_[i][place.follower++]);
+          continue;
+        }
+        int32_t best = leads_nowhere;
+        for (uint32_t k : following_[i])
+          if (open(i) && next[k] >= 0 && (best < 0 || length[k] > length[size_t(best)])) best = int32_t(k);
+        next[i] = best;
+        length[i] = best < 0 ? 0 : length[size_t(best)] + 1;
+        stack.pop_back();
       }
     }
-    for (uint32_t i : segment.code) {
-      if (i == end) continue;
-      if (std::ranges::count_if(following_[i], [&](uint32_t k) { return reaches[k]; }) > 1) {
-        ++choices_;
-        return;
-      }
-    }
+    uint32_t first = starts(from).front();
+    for (uint32_t start : starts(from))
+      if (length[start] > length[first]) first = start;
+    std::vector<uint32_t> code{first};
+    while (code.back() != end) code.push_back(uint32_t(next[code.back()]));
+    return with_jumps(std::move(code));
   }
 
   const Function& function_;
   const SyncGraph& graph_;
   Program& program_;
-  std::vector<std::vector<uint32_t>> following_, preceding_;
+  std::vector<std::vector<uint32_t>> following_;
+  std::vector<Segment> longest_;  // [segment]
   std::map<uint64_t, uint32_t> found_;
   uint32_t choices_ = 0;
 };
@@ -157,6 +178,7 @@ Replay make_replay(const Function& sass, const sim::ptx::Function& ptx,
     replay.nodes.push_back(std::move(nodes));
   }
   replay.segments_with_choice = ways.choices();
+  replay.longest = ways.take_longest();
   return replay;
 }
 

@@ -17,9 +17,10 @@ struct Replay {
   SyncGraph ptx, sass;
   Matching matching;
   std::vector<std::vector<uint32_t>> nodes;  // [warp][step]: node of the machine code; 1 at the end
-  // Segments that hold a branch with several ways to the same next synchronising instruction; the shortest is
-  // taken.
+  // Segments that hold a branch with several ways to the same next synchronising instruction. The program has
+  // the shortest ones; longest[segment]: the one with the most instructions that passes none twice.
   uint32_t segments_with_choice = 0;
+  std::vector<Segment> longest;
 };
 
 // `records`: of one CTA, in order, all its warps. Throws Error where the machine code does not match.
