@@ -71,7 +71,8 @@ fa4_status read_fatbinary(const std::byte* image, std::vector<ImageEntry>& entri
                         : entry.flags & kFlagFamilySpecific     ? 'f'
                                                                 : '\0';
     entries.push_back(
-        {entry.kind == 1 ? ImageEntry::Kind::ptx : ImageEntry::Kind::cubin, entry.arch, suffix});
+        {entry.kind == 1 ? ImageEntry::Kind::ptx : ImageEntry::Kind::cubin, entry.arch, suffix,
+         static_cast<uint64_t>(at - image) + entry.header_bytes, entry.payload_bytes, entry.stored_bytes != 0});
     at += entry.header_bytes + entry.payload_bytes;
     left -= entry.header_bytes + entry.payload_bytes;
   }

@@ -17,6 +17,9 @@ struct ImageEntry {
   Kind kind;
   uint32_t arch;  // 100 for sm_100f
   char suffix;    // 'a': that architecture alone; 'f': its family; '\0': forward compatible
+  // Where the code lies in the image, in bytes; compressed: it must be unpacked first. Of a cubin or a PTX text alone: 0 and 0.
+  uint64_t offset = 0, size = 0;
+  bool compressed = false;
 
   // Whether a device of this compute capability runs the entry. `arch` is 10 * major + minor.
   bool runs_on(uint32_t device_arch) const;

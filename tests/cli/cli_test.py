@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.dom.minidom
 from pathlib import Path
 
 FA4, SIMULATOR, PTX, STUB = sys.argv[1:5]
@@ -382,7 +383,7 @@ class Hazards(unittest.TestCase):
         entry = struct.pack("<HHIQIIIIQQ16x", 1, 1, 64, len(text), len(ptx), 0, 13, 100, 0, 1 << 21 | 0x2000)  # LZ4
         compressed = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry) + len(text)) + entry + text
         images = {"typo": (ptx.replace("tcgen05.wait::ld", "tcgen05.wayt::ld", 1), "wayt"),
-                  "missing kernel": (ptx.replace("fa4_forward_bf16_causal", "another_name"), "fa4_forward_bf16_causal"),
+                  "missing kernel": (ptx.replace("fa4_forward_bf16_d128_causal", "another_name"), "fa4_forward_bf16_d128_causal"),
                   "newer": (re.sub(r"(?m)^\.version .*$", ".version 99.0", ptx), "99.0"),
                   "old target": (re.sub(r"(?m)^\.target sm_100f", ".target sm_103a", ptx), "sm_103a"),
                   "other block": (re.sub(r"\.maxntid 512", ".maxntid 256", ptx), "256"),
@@ -413,7 +414,7 @@ class Hazards(unittest.TestCase):
 
     def test_a_kernel_that_faults_is_a_finding(self):
         trapping = self.folder / "trap.ptx"
-        trapping.write_text(Path(PTX).read_text().replace("tcgen05.wait::ld.sync.aligned;", "trap;", 1))
+        trapping.write_text(Path(PTX).read_text().replace("tcgen05.wait::ld.sync.aligned;", "trap;"))
         report = self.folder / "report.json"
         self.assertIn("NOT CLEAN", self.check("--full", "--image", trapping, "--json", report, expect=1))
         self.assertIn("trap", json.loads(report.read_text())["fault"])
@@ -466,6 +467,87 @@ class Verify(unittest.TestCase):
 
     def test_rows_that_do_not_exist(self):
         self.assertIn("frobnicate", fa4("verify", "--device", "sim", "--driver", SIMULATOR, "--rows", "frobnicate", expect=2))
+
+
+class Time(unittest.TestCase):
+    """Predictions from the machine code, where there is an nvdisasm."""
+    SHAPE = ("--driver", SIMULATOR, "--seq-q", 256, "--seq-kv", 4096, "--heads", 1, "--kv-heads", 1)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.report = Path(folder.name) / "report.json"
+
+    def predict(self, *arguments):
+        result = subprocess.run([FA4, "time", *map(str, self.SHAPE), *map(str, arguments), "--json", self.report], capture_output=True, text=True, timeout=120)
+        if result.returncode == 2 and "pip install nvidia-cuda-nvdisasm" in result.stderr:
+            self.skipTest("there is no nvdisasm")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout, json.loads(self.report.read_text())
+
+    def test_where_the_cycles_go(self):
+        for mask in ((), ("--causal",)):
+            text, report = self.predict(*mask)
+            self.assertIn("nothing here was measured on one", text)
+            for part in ("softmax 0", "p_o_rescale[0]", "MUFU", "The loop of dependencies"):
+                self.assertIn(part, text)
+            # One task of 32 blocks and 2 stages; the tensor core alone needs 1024 cycles a tile.
+            self.assertEqual((report["tiles"], report["tasks"], report["predicted"], report["ambiguous_matches"]), (64, 1, True, 0))
+            self.assertTrue(64 * 1024 < report["cycles_low"] <= report["cycles"] <= report["cycles_high"])
+            self.assertAlmostEqual(report["tensor_core_share"], 64 * 1024 / report["cycles"])
+            for role in report["roles"]:
+                self.assertAlmostEqual(sum(role["cycles"].values()), report["cycles"], delta=1)
+            self.assertGreater(sum(part["cycles"] for part in report["loop"]), 2048)
+
+    def test_the_same_twice(self):
+        self.assertEqual(self.predict()[1], self.predict("--threads", 2)[1])
+
+    def test_a_recorded_program_takes_the_cycles_that_it_takes_here(self):
+        _, here = self.predict("--sms", 1)
+        record = self.report.with_name("record")
+        subprocess.run([FA4, "run", "--device", "sim", *map(str, self.SHAPE), "--sms", "1"], env={**os.environ, "FA4SIM_RECORD": str(record)}, check=True,
+                       capture_output=True, timeout=60)
+        fa4("time", "--record", record, "--cubin", Path(PTX).with_suffix(".cubin"), "--json", self.report)
+        there = json.loads(self.report.read_text())
+        self.assertEqual(there["kernel"], "fa4_forward_f16_d128_full")
+        for part in ("cycles", "cycles_low", "cycles_high", "roles", "loop"):
+            self.assertEqual(here[part], there[part])
+        record.write_bytes(record.read_bytes()[:-7])
+        self.assertIn("cut short", fa4("time", "--record", record, "--cubin", Path(PTX).with_suffix(".cubin"), expect=3))
+        self.assertIn("--launch 4", fa4("time", "--record", self.recorded(record), "--launch", 4, "--cubin", PTX, expect=2))
+        self.assertIn("needs --cubin", fa4("time", "--record", record, expect=2))
+        self.assertIn("no record of launches", fa4("time", "--record", PTX, "--cubin", PTX, expect=3))
+
+    def recorded(self, path):
+        subprocess.run([FA4, "run", "--device", "sim", *map(str, self.SHAPE)], env={**os.environ, "FA4SIM_RECORD": str(path)}, check=True, capture_output=True, timeout=60)
+        return path
+
+    def test_pictures(self):
+        svg, trace = self.report.with_suffix(".svg"), self.report.with_suffix(".trace")
+        _, report = self.predict("--causal", "--svg", svg, "--trace", trace)
+        picture = xml.dom.minidom.parse(str(svg))
+        titles = [t.firstChild.data for t in picture.getElementsByTagName("title")]
+        for part in ("S0 = Q K^T", "O1 += P V", "softmax 0 softmax of a masked block", "softmax 1 softmax of a block", "kv.full[0]", "s_ready"):
+            self.assertTrue(any(part in t for t in titles), part)
+        tracks = {}
+        for event in json.loads(trace.read_text())["traceEvents"]:
+            if event["ph"] == "X":
+                tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+        self.assertGreater(len(tracks), 16)
+        for slices in tracks.values():  # slices of a track follow each other
+            slices.sort()
+            self.assertTrue(all(a[1] <= b[0] + 1e-9 for a, b in zip(slices, slices[1:])))
+        self.assertLessEqual(max(s[-1][1] for s in tracks.values()), report["cycles"] / 1000 + 1e-9)
+
+    def test_no_nvdisasm(self):
+        result = subprocess.run([FA4, "time"], env={**os.environ, "FA4_NVDISASM": "/absent"}, capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("pip install nvidia-cuda-nvdisasm", result.stderr)
+
+    def test_refusals(self):
+        for arguments, word in ((("--gpu", "b100"), "b200"), (("--cta", 7), "CTAs 0 to 0"), (("--heads", 0), "heads"), (("--image", PTX), "both PTX and a cubin")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(word, fa4("time", *self.SHAPE, *arguments, expect=2))
 
 
 class Info(unittest.TestCase):

@@ -77,7 +77,8 @@ Gpu::Gpu(const std::string& library, int ordinal) : library_(library) {
         find(simulator_.count_findings, "fa4sim_count_findings") &&
         find(simulator_.take_findings, "fa4sim_take_findings") &&
         find(simulator_.set_adversarial, "fa4sim_set_adversarial") &&
-        find(simulator_.set_model, "fa4sim_set_model") && find(simulator_.axioms, "fa4sim_axioms")))
+        find(simulator_.set_model, "fa4sim_set_model") && find(simulator_.axioms, "fa4sim_axioms") &&
+        find(simulator_.record, "fa4sim_record") && find(simulator_.take_sync, "fa4sim_take_sync")))
     throw std::runtime_error(message.text());
   retain();
 }

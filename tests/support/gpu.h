@@ -30,6 +30,8 @@ struct SimulatorApi {
   decltype(&fa4sim_set_adversarial) set_adversarial = nullptr;
   decltype(&fa4sim_set_model) set_model = nullptr;
   decltype(&fa4sim_axioms) axioms = nullptr;
+  decltype(&fa4sim_record) record = nullptr;
+  decltype(&fa4sim_take_sync) take_sync = nullptr;
 };
 
 class Gpu {

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "info.h"
 #include "run.h"
+#include "predict.h"
 #include "verify.h"
 
 namespace {
@@ -176,6 +177,30 @@ CLI::App* add_verify(CLI::App& app, VerifyRequest& r) {
   return verify;
 }
 
+CLI::App* add_time(CLI::App& app, TimeRequest& r) {
+  CLI::App* time = app.add_subcommand("time", "Where the cycles of a launch go, predicted from the machine code");
+  time->footer(
+      "Runs the CTA of one SM on the simulated GPU, records how it synchronises, and replays the machine code on a model of that SM.\n"
+      "Without arguments: B=1, Sq=Skv=1024, Hq=32, Hkv=8, D=128, fp16, on a B200. Needs nvdisasm.\n"
+      "Exit codes: 0 done, 2 the request was refused or there is no nvdisasm, 3 the run failed.");
+  add_shape(time, r.problem);
+  add_problem(time, r.problem);
+  add_device(time, r.problem);
+  time->add_option("--gpu", r.gpu, "Whose numbers")->check(CLI::IsMember({"b200", "b300", "h200"}))->capture_default_str()->group("Model");
+  time->add_option("--cta", r.cta, "The CTA whose SM is timed; default: the one with the most work")->check(CLI::NonNegativeNumber)->group("Model");
+  const char* other = "Another program's launch";
+  CLI::Option* record = time->add_option("--record", r.record_path, "What FA4SIM_RECORD wrote while that program ran")->group(other);
+  time->add_option("--cubin", r.cubin_path, "The machine code of its kernel, made from the PTX that it ran")->needs(record)->group(other);
+  time->add_option("--launch", r.launch, "Which launch of the record, from 0; default: the last")->check(CLI::NonNegativeNumber)->needs(record)->group(other);
+  time->add_option("--image", r.image_path, "Fatbinary with the same entries in place of the built-in image")->group("Device");
+  time->add_option("--json", r.json_path, "Write the report here")->group("Outputs");
+  time->add_option("--trace", r.trace_path, "Write a trace for Perfetto or chrome://tracing here; a nanosecond there is a cycle")->group("Outputs");
+  CLI::Option* svg = time->add_option("--svg", r.svg_path, "Write a picture of the timeline here")->group("Outputs");
+  time->add_option("--from", r.from, "First cycle of the picture")->needs(svg)->group("Outputs");
+  time->add_option("--until", r.until, "Last cycle of the picture; default: 40000 later, or the end")->needs(svg)->group("Outputs");
+  return time;
+}
+
 // "" or what is wrong with the combination of options.
 std::string contradiction(const CLI::App& run, const RunRequest& request) {
   if (run.count("--scale") && request.scale == 0)
@@ -203,6 +228,8 @@ int main(int argc, char** argv) {
   const CLI::App* check_command = add_check(app, check_request);
   VerifyRequest verify_request;
   const CLI::App* verify_command = add_verify(app, verify_request);
+  TimeRequest time_request;
+  const CLI::App* time_command = add_time(app, time_request);
   std::string driver, gpu;
   CLI::App* info =
       app.add_subcommand("info", "Devices, the image, and the kernel's roles, memory maps and barriers");
@@ -220,6 +247,10 @@ int main(int argc, char** argv) {
     if (check_command->count("--seq-q") && !check_command->count("--seq-kv"))
       check_request.problem.seq_kv = check_request.problem.seq_q;
     return fa4::cli::check(check_request);
+  }
+  if (time_command->parsed()) {
+    if (!time_command->count("--seq-kv")) time_request.problem.seq_kv = time_request.problem.seq_q;
+    return fa4::cli::predict(time_request);
   }
   if (const std::string wrong = contradiction(*run_command, request); !wrong.empty()) {
     std::cerr << "fa4 run: " << wrong << '\n';

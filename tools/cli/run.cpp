@@ -134,9 +134,6 @@ void print_times(const support::Problem& problem, const support::RunResult& resu
   line("", fmt::format("{:.2f} G thread instructions/s a core, {:.1f} GFLOP/s of MMA",
                        double(c.thread_instructions) / core_seconds * 1e-9,
                        double(c.mma_flop) / c.wall_seconds * 1e-9));
-  line("predicted",
-       fmt::format("{} cycles for the longest CTA, {} on average (nominal timing, not a measurement)",
-                   grouped(c.longest_cta_cycles), grouped(c.total_cta_cycles / c.ctas)));
   print_role_table(*find_kernel(problem.dtype == support::Dtype::bf16 ? ElementType::bf16 : ElementType::f16,
                                 problem.causal ? MaskKind::causal : MaskKind::full, problem.head_dim, problem.head_dim),
                    c);

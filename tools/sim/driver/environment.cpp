@@ -6,8 +6,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <set>
 #include <string_view>
+
+#include "../engine/program.h"
 
 namespace fa4::sim::driver {
 
@@ -73,6 +76,19 @@ void tell(const Finding& finding) {
   std::fprintf(stderr, "fa4sim: kernel %s: %s", shortened(finding.kernel).c_str(), describe(finding).c_str());
 }
 
+CUresult record_from_environment(State& s, bool checks) {
+  if (CUresult r = read_environment("FA4SIM_RECORD_CTA", UINT64_MAX, &s.recorded_cta)) return r;
+  const char* path = std::getenv("FA4SIM_RECORD");
+  if (path == nullptr || *path == '\0') return CUDA_SUCCESS;
+  if (checks) return refuse_variable("FA4SIM_RECORD", path, "none beside FA4SIM_CHECK, or no FA4SIM_CHECK");
+  if (!std::ofstream(path, std::ios::trunc)) return refuse_variable("FA4SIM_RECORD", path, "a file that can be written");
+  s.record_path = path;
+  s.recorder = std::make_unique<Recorder>(s.recorded_cta);
+  Recorder* const recorder = s.recorder.get();
+  s.device->set_observers([=](uint32_t slot) { return recorder->observer(slot); });
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult configure_from_environment(DeviceConfig* config, const GpuKind** gpu) {
@@ -103,6 +119,7 @@ CUresult watch_from_environment(State& s) {
     if (name != "isa" && name != "silicon") return refuse_variable("FA4SIM_MODEL", model, "isa or silicon");
     s.device->set_model(name == "isa" ? Model::isa : Model::silicon);
   }
+  if (CUresult r = record_from_environment(s, check != 0)) return r;
   if (check == 0) return CUDA_SUCCESS;
   set_checking(s, true);
   if (!watch().on.exchange(true)) std::atexit(tell_sum);
@@ -110,12 +127,26 @@ CUresult watch_from_environment(State& s) {
 }
 
 void set_checking(State& s, bool on) {
+  s.recorder = nullptr;
+  s.device->select_ctas({});
   s.collector = on ? std::make_unique<Collector>() : nullptr;
   Collector* collector = s.collector.get();
   if (collector)
     s.device->set_observers([=](uint32_t slot) { return collector->observer(slot); });
   else
     s.device->set_observers(nullptr);
+}
+
+void write_record(State& s, const Launch& launch) {
+  if (s.record_path.empty() || !s.recorder) return;
+  const std::vector<fa4sim_sync> records = s.recorder->take(s.recorded_cta);
+  const std::string& ptx = static_cast<const LoadedProgram&>(*launch.program).module().text;
+  std::ofstream file(s.record_path, std::ios::binary | std::ios::app);
+  file << "fa4sim-record 1 " << s.recorded_cta << ' ' << launch.grid[0] << ' ' << launch.grid[1] << ' ' << launch.grid[2] << ' '
+       << uint64_t(launch.block[0]) * launch.block[1] * launch.block[2] << ' ' << records.size() << ' ' << ptx.size() << ' ' << launch.entry << '\n'
+       << ptx;
+  file.write(reinterpret_cast<const char*>(records.data()), std::streamsize(records.size() * sizeof records[0]));
+  if (!file.flush()) std::fprintf(stderr, "fa4sim: the record of a launch cannot be written to %s\n", s.record_path.c_str());
 }
 
 void gather_findings(State& s) {

@@ -3,11 +3,12 @@
  * What libfa4sim.so exports beyond the CUDA driver functions: the parameters of the simulated GPU, and what
  * can be read from it after a launch. All functions are thread-safe; a status of 0 is success, otherwise
  * fa4sim_last_error() has a sentence. For programs that do not know this header, cuInit reads environment
- * variables: FA4SIM_GPU (sm_90, sm_100 or sm_103), FA4SIM_SMS, FA4SIM_HOST_THREADS and FA4SIM_BUDGET (numbers) set
- * the parameters of fa4sim_config; FA4SIM_SEED=n is fa4sim_set_adversarial(n, 0); FA4SIM_MODEL=silicon lets a program
- * rely on what hardware does beside the PTX ISA (isa, the default); FA4SIM_CHECK=1 turns the checker on and prints
- * findings and faults to stderr after each launch, and their number when the program ends; FA4SIM_LOG=1 prints the
- * sentence of every call that fails to stderr.
+ * variables: FA4SIM_GPU (sm_90, sm_100 or sm_103), FA4SIM_SMS, FA4SIM_HOST_THREADS and FA4SIM_BUDGET (numbers) set the parameters of fa4sim_config;
+ * FA4SIM_SEED=n is fa4sim_set_adversarial(n, 0); FA4SIM_MODEL=silicon lets a program rely on what hardware does beside
+ * the PTX ISA (isa, the default); FA4SIM_CHECK=1 turns the checker on and prints findings and faults to stderr
+ * after each launch, and their number when the program ends; FA4SIM_RECORD=FILE writes what one CTA of each launch does to
+ * synchronise (fa4sim_sync, below), FA4SIM_RECORD_CTA=n chooses it (0); FA4SIM_LOG=1 prints the sentence of every call that
+ * fails to stderr.
  */
 #ifndef FA4_SIM_FA4SIM_H
 #define FA4_SIM_FA4SIM_H
@@ -101,6 +102,48 @@ FA4SIM_API uint64_t fa4sim_get_cta_cycles(uint64_t* cycles, uint64_t capacity);
 FA4SIM_API int fa4sim_trace_cta(int64_t cta);
 /* Writes up to `capacity` events of the traced CTA and returns how many there are. */
 FA4SIM_API uint64_t fa4sim_get_trace(fa4sim_event* events, uint64_t capacity);
+
+/*
+ * What the warps of a CTA did to synchronise, each warp in its order: a model of time replays it. Costs nothing while it is
+ * not asked for.
+ */
+typedef enum fa4sim_sync_kind {
+  FA4SIM_SYNC_INIT = 0,           /* mbarrier.init; address */
+  FA4SIM_SYNC_ARRIVE = 1,         /* on the mbarrier at address; phase: in which it counts */
+  FA4SIM_SYNC_WAIT = 2,           /* a test_wait or try_wait that succeeded; phase: the one that was complete; -1: none had to be */
+  FA4SIM_SYNC_MMA = 3,            /* tcgen05.mma or a warp's wgmma.mma_async; address: D column; m, n */
+  FA4SIM_SYNC_COMMIT = 4,         /* tcgen05.commit; address, phase as for an arrival */
+  FA4SIM_SYNC_COPY_IN = 5,        /* bulk copy into shared memory; address, phase: of its mbarrier; bytes */
+  FA4SIM_SYNC_COPY_OUT = 6,       /* bulk copy to global memory; bytes */
+  FA4SIM_SYNC_TMEM_LOAD = 7,      /* address: column; bytes */
+  FA4SIM_SYNC_TMEM_STORE = 8,
+  FA4SIM_SYNC_CTA_BARRIER = 9,    /* bar, barrier.cta; address: its id; phase: how often it had opened before */
+  FA4SIM_SYNC_CLUSTER_ARRIVE = 10,
+  FA4SIM_SYNC_CLUSTER_WAIT = 11
+} fa4sim_sync_kind;
+#define FA4SIM_SYNC_CONTINUED 1u    /* more of the execution that the warp's last record is of, by other lanes */
+#define FA4SIM_SYNC_A_NOT_SHARED 2u /* A of the MMA is in tensor memory or registers */
+#define FA4SIM_SYNC_REMOTE 4u       /* the mbarrier is another CTA's */
+typedef struct fa4sim_sync {
+  uint16_t kind, warp;  /* fa4sim_sync_kind; index in the CTA */
+  uint32_t instruction; /* index into the entry's instructions, calls put in line */
+  uint32_t line;        /* of the PTX text */
+  uint32_t lanes;       /* mask */
+  uint32_t address;     /* mbarriers: shared address */
+  int32_t phase;        /* from 0, -1: none */
+  uint32_t bytes;
+  uint16_t m, n;
+  uint32_t flags; /* FA4SIM_SYNC_* */
+} fa4sim_sync;
+/* A file that FA4SIM_RECORD names has, for each launch, a line "fa4sim-record 1 CTA GRID_X GRID_Y GRID_Z THREADS RECORDS
+ * PTX_BYTES KERNEL" in decimal, the PTX, and the CTA's records, one fa4sim_sync each. */
+/* From the next launch on only these CTAs are executed, and what they do to synchronise is recorded; count 0: all are, and
+ * nothing is recorded. A launch whose CTAs talk to each other is refused, and so is a list while the checker is on. */
+FA4SIM_API int fa4sim_record(const uint64_t* ctas, uint64_t count);
+/* Of a recorded CTA, once: with `records` null, how many there are; else writes up to `capacity`, forgets them all and
+ * returns how many there were. */
+FA4SIM_API uint64_t fa4sim_take_sync(uint64_t cta, fa4sim_sync* records, uint64_t capacity);
+
 /* Thread instructions executed from a source file, found by the end of its name. */
 FA4SIM_API uint64_t fa4sim_get_source_instructions(const char* file_suffix);
 

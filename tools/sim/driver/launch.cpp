@@ -131,6 +131,7 @@ CUresult run(const Function& function, CUcontext current, const Launch& launch) 
     std::lock_guard guard(s.device_lock);
     s.device->launch(launch);
     tell_launch(s, "");
+    write_record(s, launch);
     return CUDA_SUCCESS;
   } catch (const Fault& fault) {
     code = code_of(fault.kind);

@@ -22,6 +22,7 @@
 
 #include "../check/collector.h"
 #include "../engine/device.h"
+#include "../record/recorder.h"
 #include "fa4sim.h"
 #include "gpu.h"
 
@@ -137,6 +138,9 @@ struct State {
   std::unique_ptr<Device> device;
   // Guarded by device_lock.
   std::unique_ptr<Collector> collector;  // null: launches are not checked
+  std::unique_ptr<Recorder> recorder;    // null: launches are not recorded
+  std::string record_path;               // FA4SIM_RECORD: where the records of recorded_cta go; "": nowhere
+  uint64_t recorded_cta = 0;
   std::vector<Finding> findings;         // gathered, oldest first
   uint32_t axioms = 0;  // FA4SIM_AXIOM_*, that what was watched rests on
   std::function<void(uint64_t done, uint64_t total)> progress;  // asked for, perhaps before there is a device

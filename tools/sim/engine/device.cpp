@@ -28,6 +28,7 @@ struct Device::State {
   int64_t trace_cta = -1;
   std::function<void(uint64_t, uint64_t)> progress;
   std::function<Observer*(uint32_t)> observers;
+  std::vector<uint64_t> selected;  // CTAs; empty: all
   uint64_t adversarial_seed = 0;
   bool independent_lanes = false;
   Model model = Model::isa;
@@ -50,6 +51,23 @@ struct Tally {
   fa4sim_counters counters{};
   std::vector<uint64_t> executed;
 };
+
+// The clusters that hold the CTAs, in order, each once. CTAs beyond the grid are left out.
+std::vector<uint64_t> clusters_of(const std::vector<uint64_t>& ctas, const std::array<uint32_t, 3>& grid, const std::array<uint32_t, 3>& cluster) {
+  std::vector<uint64_t> found;
+  for (uint64_t cta : ctas) {
+    uint64_t index = 0, stride = 1;
+    for (int d = 0; d < 3; ++d) {
+      index += cta % grid[d] / cluster[d] * stride;
+      stride *= grid[d] / cluster[d];
+      cta /= grid[d];
+    }
+    if (cta == 0) found.push_back(index);
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
 
 void count(const Cta& cta, Tally& tally, uint64_t* cycles) {
   fa4sim_counters& c = tally.counters;
@@ -144,6 +162,12 @@ void Device::launch(const Launch& launch) {
     throw Fault(Fault::Kind::bad_launch, std::to_string(launch.dynamic_shared_bytes) + " bytes of dynamic shared memory do not fit beside the static ones; 232448 bytes is the limit of a CTA");
   }
 
+  if (!state_->selected.empty() && code->communicates) {
+    throw Fault(Fault::Kind::bad_launch, "the CTAs of " + launch.entry + " talk to each other: the launch cannot be executed in part");
+  }
+  const std::vector<uint64_t> some_clusters = clusters_of(state_->selected, launch.grid, cluster);
+  const uint64_t executed_clusters = state_->selected.empty() ? clusters : some_clusters.size();
+
   std::vector<uint64_t> cycles(ctas);
   std::atomic<uint64_t> next{0}, finished{0};
   std::atomic<bool> stop{false};
@@ -151,7 +175,7 @@ void Device::launch(const Launch& launch) {
   std::exception_ptr failure;
   uint64_t failed_cluster = ~0ull;
   if (code->communicates) host_threads = 1;
-  host_threads = uint32_t(std::min<uint64_t>(host_threads, clusters));
+  host_threads = uint32_t(std::min<uint64_t>(host_threads, std::max<uint64_t>(1, executed_clusters)));
   std::vector<Tally> tallies(host_threads);
   const auto work = [&](uint32_t thread) {
     Tally& tally = tallies[thread];
@@ -166,13 +190,15 @@ void Device::launch(const Launch& launch) {
       group.run(
           [&]() -> int64_t {
             if (stop) return -1;
-            current = next++;
-            return current < clusters ? int64_t(current) : -1;
+            const uint64_t n = next++;
+            if (n >= executed_clusters) return -1;
+            current = some_clusters.empty() ? n : some_clusters[n];
+            return int64_t(current);
           },
           [&](const Cta& cta) {
             count(cta, tally, &cycles[cta.id]);
             const uint64_t n = ++finished;
-            if (thread == 0 && state_->progress) state_->progress(n, ctas);
+            if (thread == 0 && state_->progress) state_->progress(n, executed_clusters * cluster_size);
           });
     } catch (...) {
       const std::lock_guard guard(failure_mutex);
@@ -234,6 +260,10 @@ void Device::trace_cta(int64_t cta) {
 void Device::set_observers(std::function<Observer*(uint32_t)> observers) {
   const std::lock_guard lock(state_->launch_mutex);
   state_->observers = std::move(observers);
+}
+void Device::select_ctas(std::vector<uint64_t> ctas) {
+  const std::lock_guard lock(state_->launch_mutex);
+  state_->selected = std::move(ctas);
 }
 void Device::set_model(Model model) {
   const std::lock_guard lock(state_->launch_mutex);

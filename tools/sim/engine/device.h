@@ -118,6 +118,9 @@ class Device {
   // each other run interleaved, the cluster's place among them. Asked once for each i of a launch, from any host thread.
   // Null: nobody watches.
   void set_observers(std::function<Observer*(uint32_t)> observers);
+  // From the next launch on, only the clusters that hold one of these CTAs are executed; empty: all. A launch whose CTAs talk
+  // to each other cannot be executed in part: a Fault.
+  void select_ctas(std::vector<uint64_t> ctas);
   // From the next launch on: what the kernel may rely on.
   void set_model(Model model);
   // From the next launch on: every delay and choice that the model leaves open is drawn from the seed. 0: nominal timing.

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+// `fa4 time`.
+#include "predict.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <new>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "asm/attention/task.h"
+#include "findings.h"
+#include "runtime/image.h"
+#include "runtime/library.h"
+#include "runtime/plan.h"
+#include "support/attention_device.h"
+#include "table.h"
+#include "tensors.h"
+#include "tools/time/band.h"
+#include "tools/time/nvdisasm.h"
+#include "tools/time/record_file.h"
+#include "tools/time/report.h"
+#include "tools/time/timeline.h"
+
+namespace fa4::cli {
+namespace {
+
+void line(const char* label, const std::string& text) {
+  fmt::print("  {:<9} {}\n", label, text);
+}
+
+// The PTX and the machine code of an image.
+struct Image {
+  std::string ptx;
+  std::vector<char> cubin;
+};
+
+Image split_image(const char* bytes) {
+  std::vector<ImageEntry> entries;
+  Message message;
+  if (read_image(bytes, entries, message) != FA4_OK) throw Refusal(message.text());
+  Image image;
+  for (const ImageEntry& entry : entries) {
+    if (entry.size == 0 || entry.compressed) continue;
+    const char* first = bytes + entry.offset;
+    if (entry.kind == ImageEntry::Kind::cubin)
+      image.cubin.assign(first, first + entry.size);
+    else
+      image.ptx.assign(first, strnlen(first, entry.size));
+  }
+  if (image.ptx.empty() || image.cubin.empty())
+    throw Refusal("the image has to hold both PTX and a cubin, uncompressed: " + describe_image(entries));
+  return image;
+}
+
+// Blocks of keys that a CTA works on, and its tasks.
+template <Config config>
+uint64_t count_blocks(const AttentionParams& p, int32_t grid, int32_t cta, uint64_t* tasks) {
+  uint64_t sum = 0;
+  *tasks = 0;
+  for (int32_t wave = 0;; ++wave) {
+    const int32_t place = task_of(p.scheduler, cta, wave, grid, p.task_count);
+    if (place < 0) return sum;
+    const TaskId id =
+        decode_task(p.scheduler, place, p.all_groups, p.head_groups, p.m_blocks, p.lpt_section_groups);
+    const BlockRegions blocks = visited_blocks<config>(Mask<config.mask>{}, make_task<config>(p, id));
+    ++*tasks;
+    sum += uint64_t(blocks.end - blocks.begin);
+  }
+}
+
+uint64_t blocks_of(const Plan& plan, int32_t cta, uint64_t* tasks) {
+  const std::string_view entry = plan.kernel->entry;
+#define FA4_BLOCKS(name, element, mask, qk_dim, v_dim)                                          \
+  if (entry == #name)                                                                           \
+    return count_blocks<blackwell_config(ElementType::element, MaskKind::mask, qk_dim, v_dim)>( \
+        plan.params, int32_t(plan.grid), cta, tasks);
+  FA4_SPECIALISATIONS(FA4_BLOCKS)
+#undef FA4_BLOCKS
+  throw DeviceError(fmt::format("{} is in no list of specialisations", entry));
+}
+
+// What is timed: an entry as machine code and as PTX, and what its run did to synchronise.
+struct Subject {
+  std::string title;  // "fa4_forward_f16_full, CTA 0 of 128"
+  std::string kernel;
+  std::string ptx;
+  std::vector<char> cubin;
+  std::vector<fa4sim_sync> records;
+  uint64_t tasks = 0;  // of the CTA; 0: not known
+};
+
+// Runs the CTA with the most work of our own kernel.
+Subject record_attention(const TimeRequest& request, uint32_t sms) {
+  std::vector<char> given;
+  if (!request.image_path.empty()) given = read_image(request.image_path);
+  const Image image = split_image(given.empty() ? static_cast<const char*>(builtin_image()) : given.data());
+  const Loaded loaded = load(request.problem);
+  Plan plan{};
+  Message message;
+  if (plan_forward(dry_params(loaded.problem, false, request.problem.scheduler), sms, plan, message) !=
+      FA4_OK)
+    throw Refusal(message.text());
+  if (plan.grid == 0) throw Refusal("there is nothing to compute, and so nothing to time");
+  if (request.cta >= int64_t(plan.grid))
+    throw Refusal(fmt::format("--cta {}: the launch has the CTAs 0 to {}", request.cta, plan.grid - 1));
+  uint64_t most = 0, tasks = 0, cta = 0;
+  for (uint32_t c = 0; c < plan.grid; ++c) {
+    if (request.cta >= 0 && c != uint64_t(request.cta)) continue;
+    uint64_t n = 0;
+    const uint64_t blocks = blocks_of(plan, int32_t(c), &n);
+    // Of those with as many blocks, the one with the most tasks: each has a beginning and an end of its own.
+    if (tasks != 0 && std::pair(blocks, n) <= std::pair(most, tasks)) continue;
+    most = blocks;
+    tasks = n;
+    cta = c;
+  }
+
+  const DeviceChoice choice = choose_device(DeviceKind::sim, request.problem.driver);
+  support::AttentionDevice device(choice.library, choice.ordinal);
+  if (!device.simulated()) throw DeviceError(fmt::format("{} is no simulated GPU", choice.library));
+  device.set_host_threads(request.problem.threads);
+  if (!given.empty()) device.set_image(given);
+  const support::SimulatorApi& simulator = device.gpu().simulator();
+  if (simulator.record(&cta, 1) != 0) throw DeviceError(simulator.last_error());
+  support::RunOptions options;
+  options.scheduler = request.problem.scheduler == "lpt"      ? FA4_SCHEDULER_LPT
+                      : request.problem.scheduler == "linear" ? FA4_SCHEDULER_LINEAR
+                                                              : FA4_SCHEDULER_AUTO;
+  options.sm_count = sms;
+  device.run(loaded.problem, loaded.inputs, options);
+
+  Subject subject;
+  subject.kernel = plan.kernel->entry;
+  subject.title = fmt::format("{}; the CTA with the most work, {} of {}: {} tasks, {} blocks of keys",
+                              support::describe(loaded.problem), cta, plan.grid, tasks, most);
+  subject.tasks = tasks;
+  subject.ptx = image.ptx;
+  subject.cubin = image.cubin;
+  subject.records.resize(simulator.take_sync(cta, nullptr, 0));
+  simulator.take_sync(cta, subject.records.data(), subject.records.size());
+  return subject;
+}
+
+// What another program's launch did, and the machine code that belongs to it.
+Subject read_subject(const TimeRequest& request) {
+  if (request.cubin_path.empty())
+    throw Refusal("--record needs --cubin: the machine code of the recorded kernel");
+  std::vector<fa4::time::RecordedLaunch> launches = fa4::time::read_record_file(request.record_path);
+  const int64_t last = int64_t(launches.size()) - 1;
+  if (request.launch > last)
+    throw Refusal(
+        fmt::format("--launch {}: {} has the launches 0 to {}", request.launch, request.record_path, last));
+  fa4::time::RecordedLaunch& launch = launches[size_t(request.launch < 0 ? last : request.launch)];
+  if (launch.records.empty())
+    throw Refusal(
+        fmt::format("CTA {} of the launch of {} did not synchronise, or there is no such CTA: "
+                    "FA4SIM_RECORD_CTA chooses it",
+                    launch.cta, launch.kernel));
+  Subject subject;
+  subject.kernel = launch.kernel;
+  subject.title = fmt::format("CTA {} of {}, {} threads; {}", launch.cta, launch.ctas, launch.threads,
+                              request.record_path);
+  subject.ptx = std::move(launch.ptx);
+  subject.records = std::move(launch.records);
+  std::ifstream file(request.cubin_path, std::ios::binary);
+  subject.cubin.assign(std::istreambuf_iterator<char>(file), {});
+  if (!file || subject.cubin.empty())
+    throw Refusal(fmt::format("--cubin {}: the file cannot be read", request.cubin_path));
+  return subject;
+}
+
+std::string percent(double part, double whole) {
+  return whole > 0 && part / whole >= 0.0005 ? fmt::format("{:.1f}", 100 * part / whole) : "-";
+}
+
+// Groups of causes, as columns.
+struct Column {
+  const char* title;
+  std::vector<fa4::time::Cause> causes;
+};
+const std::vector<Column>& columns() {
+  using enum fa4::time::Cause;
+  static const std::vector<Column> all = {
+      {">issue", {issue}},
+      {">latency", {dependency}},
+      {">MUFU", {mufu_result, mufu_busy}},
+      {">FMA", {ffma_busy}},
+      {">ALU", {alu_busy, imad_busy, uniform_busy}},
+      {">TMEM", {tmem_result, tmem_busy}},
+      {">memory", {shared_result, memory_result, memory_busy, other_result}},
+      {">MMA, TMA", {tensor_sources, mma_busy, tma_busy, group}},
+      {">branch", {branch}},
+      {">other warp", {other_warp}},
+      {">barriers", {barrier, cta_barrier}},
+      {">ended", {over}},
+  };
+  return all;
+}
+
+void print_roles(const fa4::time::Report& r) {
+  std::vector<std::string> titles{"role", "warps"};
+  for (const Column& column : columns()) titles.push_back(column.title);
+  titles.push_back(">instr./tile");
+  Table table(titles);
+  for (const fa4::time::RoleReport& role : r.roles) {
+    std::vector<std::string> cells{role.name, role.begin + 1 == role.end
+                                                  ? std::to_string(role.begin)
+                                                  : fmt::format("{}-{}", role.begin, role.end - 1)};
+    for (const Column& column : columns()) {
+      double sum = 0;
+      for (fa4::time::Cause cause : column.causes) sum += role.cycles[size_t(cause)];
+      cells.push_back(percent(sum, double(r.cycles)));
+    }
+    cells.push_back(r.tiles > 0 ? fmt::format("{:.0f}", role.issued / r.tiles) : "-");
+    table.add(cells);
+  }
+  fmt::print("{}{}", heading("Where the cycles of each role go, in % (a mean of its warps)"), table.text());
+  Table waits({"role", "waits for", ">% of its time", ">cycles a tile"});
+  for (const fa4::time::RoleReport& role : r.roles)
+    for (const auto& [name, cycles] : role.barriers)
+      if (cycles * 50 >= double(r.cycles))
+        waits.add({role.name, name, percent(cycles, double(r.cycles)),
+                   r.tiles > 0 ? fmt::format("{:.0f}", cycles / r.tiles) : "-"});
+  fmt::print("{}{}", heading("What it waits for (from 2 % on)"), waits.text());
+}
+
+void print_chain(const fa4::time::Report& r) {
+  if (!r.loop.empty()) {
+    uint64_t sum = 0;
+    for (const fa4::time::ChainPart& part : r.loop) sum += part.cycles;
+    Table table({"in this order", ">cycles"});
+    for (const fa4::time::ChainPart& part : r.loop) table.add({part.what, grouped(part.cycles)});
+    table.add({fmt::format("once around; seen {} times", r.loop.front().count), grouped(sum)});
+    fmt::print("{}{}", heading("The loop of dependencies that sets the pace"), table.text());
+  }
+  const double half = double(r.cycles) / 2;
+  Table table({"part", ">times", ">cycles each", ">%"});
+  size_t shown = 0;
+  for (const fa4::time::ChainPart& part : r.parts) {
+    if (++shown > 14) break;
+    table.add({part.what, grouped(part.count), grouped(part.cycles / part.count),
+               percent(double(part.cycles), half)});
+  }
+  fmt::print("{}{}", heading("The chain that decides when the launch ends, its middle half by parts"),
+             table.text());
+}
+
+void print_bounds(const fa4::time::Report& r) {
+  Table table({"part of the SM", ">cycles a tile", ">% of the time"});
+  for (const fa4::time::Bound& bound : r.bounds)
+    table.add({bound.part, r.tiles > 0 ? fmt::format("{:.0f}", bound.cycles / r.tiles) : "-",
+               percent(bound.cycles, double(r.cycles))});
+  fmt::print("{}{}", heading("What each part would need if nothing else took time: the first one binds next"),
+             table.text());
+}
+
+void print_band(const fa4::time::Band& band, const fa4::time::Report& r) {
+  Table table({"with", ">cycles", ">change", "because"});
+  for (const fa4::time::Variation& v : band.variations)
+    table.add({v.what, grouped(v.cycles),
+               fmt::format("{:+.1f} %", 100 * (double(v.cycles) / double(r.cycles) - 1)), v.source});
+  fmt::print("{}{}", heading("What the prediction hangs on: numbers that are not known of this GPU"),
+             table.text());
+}
+
+nlohmann::json parts_json(const std::vector<fa4::time::ChainPart>& parts) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const fa4::time::ChainPart& part : parts)
+    all.push_back({{"part", part.what}, {"times", part.count}, {"cycles", part.cycles}});
+  return all;
+}
+
+nlohmann::json report_json(const Subject& subject, const fa4::time::Gpu& gpu, const fa4::time::Report& r,
+                           const fa4::time::Band& band, const fa4::time::Replay& replay) {
+  nlohmann::json roles = nlohmann::json::array(), bounds = nlohmann::json::object(),
+                 variations = nlohmann::json::array(), numbers = nlohmann::json::object();
+  for (const fa4::time::RoleReport& role : r.roles) {
+    nlohmann::json causes = nlohmann::json::object(), barriers = nlohmann::json::object();
+    for (size_t c = 0; c < role.cycles.size(); ++c)
+      causes[fa4::time::name_of(fa4::time::Cause(c))] = role.cycles[c];
+    for (const auto& [name, cycles] : role.barriers) barriers[name] = cycles;
+    roles.push_back({{"name", role.name},
+                     {"first_warp", role.begin},
+                     {"warps", role.end - role.begin},
+                     {"instructions", role.issued},
+                     {"cycles", causes},
+                     {"barriers", barriers}});
+  }
+  for (const fa4::time::Bound& bound : r.bounds) bounds[bound.part] = bound.cycles;
+  for (const fa4::time::Variation& v : band.variations)
+    variations.push_back({{"with", v.what}, {"cycles", v.cycles}, {"because", v.source}});
+  for (const fa4::time::Parameter& p : fa4::time::parameters())
+    numbers[p.name] = {{"value", gpu.*p.member}, {"unit", p.unit}, {"source", p.source}};
+  return {{"kernel", subject.kernel},
+          {"subject", subject.title},
+          {"gpu", gpu.name},
+          {"predicted", true},
+          {"cycles", r.cycles},
+          {"cycles_low", band.low},
+          {"cycles_high", band.high},
+          {"clock_mhz", gpu.clock_mhz},
+          {"tasks", subject.tasks},
+          {"tiles", r.tiles},
+          {"tensor_core_share", r.tensor_share},
+          {"roles", roles},
+          {"loop", parts_json(r.loop)},
+          {"chain", parts_json(r.parts)},
+          {"bounds", bounds},
+          {"variations", variations},
+          {"ambiguous_matches", replay.matching.ambiguous},
+          {"segments_with_choice", replay.segments_with_choice},
+          {"numbers", numbers}};
+}
+
+void write_file(const char* option, const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  if (!file.flush()) throw Refusal(fmt::format("{} {}: the file cannot be written", option, path));
+  line("wrote", path);
+}
+
+void write_pictures(const TimeRequest& request, const Subject& subject, const fa4::time::Gpu& gpu,
+                    const fa4::time::Replay& replay, const fa4::time::Timing& timing,
+                    const fa4::time::Names& names, const fa4::time::Report& report) {
+  if (request.svg_path.empty() && request.trace_path.empty()) return;
+  const fa4::time::Timeline timeline = fa4::time::timeline(replay, timing, names, report);
+  if (!request.trace_path.empty())
+    write_file("--trace", request.trace_path, fa4::time::chrome_trace(timeline, timing, names));
+  if (request.svg_path.empty()) return;
+  constexpr uint64_t shown = 40000;  // cycles that are legible in one picture
+  const uint64_t begin = std::min(request.from, timing.cycles);
+  const uint64_t end = std::min(timing.cycles, request.until != 0 ? request.until : begin + shown);
+  if (begin >= end)
+    throw Refusal(fmt::format("--from {} --until {}: the launch takes {} cycles", request.from, request.until,
+                              timing.cycles));
+  const std::string title =
+      fmt::format("{}: {}, cycles predicted for a {}", subject.kernel, subject.title, gpu.name);
+  write_file("--svg", request.svg_path, fa4::time::svg(timeline, begin, end, title));
+}
+
+int predict_checked(const TimeRequest& request) {
+  const std::string nvdisasm = fa4::time::find_nvdisasm({FA4_NVDISASM_PLACES});
+  if (nvdisasm.empty()) throw Refusal(fa4::time::how_to_get_nvdisasm());
+  const fa4::time::Gpu gpu = fa4::time::gpu_of(request.gpu);
+  const Subject subject =
+      request.record_path.empty()
+          ? record_attention(request, request.problem.sms ? request.problem.sms : gpu.sm_count)
+          : read_subject(request);
+
+  const sim::ptx::Module module = sim::ptx::parse(subject.ptx);
+  const std::vector<fa4::time::Function> functions =
+      fa4::time::parse_disassembly(fa4::time::disassemble(nvdisasm, subject.cubin));
+  const auto sass = std::ranges::find(functions, subject.kernel, &fa4::time::Function::name);
+  const auto ptx = std::ranges::find(module.functions, subject.kernel, &sim::ptx::Function::name);
+  if (sass == functions.end() || ptx == module.functions.end())
+    throw Refusal("there is no entry " + subject.kernel + " in both the PTX and the cubin");
+  fa4::time::Replay replay = fa4::time::make_replay(*sass, *ptx, subject.records, gpu);
+  const fa4::time::Names names(module, subject.kernel, replay);
+  const fa4::time::Timing timing = fa4::time::run(replay.program, gpu, fa4::time::Arbitration::round_robin);
+  const fa4::time::Report report = fa4::time::report(replay.program, timing, gpu, names);
+  const fa4::time::Band band = fa4::time::band(replay, *sass, gpu, timing.cycles);
+
+  const auto microseconds = [&](uint64_t cycles) { return double(cycles) / gpu.clock_mhz; };
+  line("kernel", subject.kernel);
+  line("", subject.title);
+  line("GPU", fmt::format("{}, predicted from its machine code; nothing here was measured on one", gpu.name));
+  line("predicted",
+       fmt::format("{} cycles from the first instruction to the last SM's end: {:.1f} us at {} MHz",
+                   grouped(report.cycles), microseconds(report.cycles), gpu.clock_mhz));
+  line("", fmt::format("{} to {} cycles where a number is not known", grouped(band.low), grouped(band.high)));
+  if (subject.tasks != 0) line("", fmt::format("{} a task", grouped(report.cycles / subject.tasks)));
+  if (report.tiles > 0)
+    line("", fmt::format("{:.0f} a tile of 128 x 128 x 128, both products ({:.0f} to {:.0f}); the tensor "
+                         "core is busy {:.1f} %",
+                         double(report.cycles) / report.tiles, double(band.low) / report.tiles,
+                         double(band.high) / report.tiles, 100 * report.tensor_share));
+  line("matched", fmt::format("{} synchronising instructions to those of the PTX; {} of {} stretches between "
+                              "them have more than one way, the shortest is taken",
+                              replay.sass.nodes.size() - 2, replay.segments_with_choice,
+                              replay.program.segments.size()));
+  write_pictures(request, subject, gpu, replay, timing, names, report);
+  print_roles(report);
+  print_chain(report);
+  print_bounds(report);
+  print_band(band, report);
+  if (!request.json_path.empty()) {
+    std::ofstream file(request.json_path);
+    file << report_json(subject, gpu, report, band, replay).dump(2) << '\n';
+    if (!file.flush()) throw Refusal(fmt::format("--json {}: the file cannot be written", request.json_path));
+    line("wrote", request.json_path);
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+int predict(const TimeRequest& request) {
+  const auto refuse = [](int code, const std::string& sentence) {
+    std::fflush(stdout);
+    fmt::print(stderr, "fa4 time: {}\n", sentence);
+    return code;
+  };
+  try {
+    return predict_checked(request);
+  } catch (const Refusal& error) {
+    return refuse(kRefused, error.what());
+  } catch (const support::AttentionError& error) {
+    return refuse(kDeviceFailed, fmt::format("{}: {}", fa4_status_name(error.status), error.what()));
+  } catch (const std::bad_alloc&) {
+    return refuse(kRefused,
+                  "this machine's memory does not hold the problem's tensors; a smaller one is accepted");
+  } catch (const std::runtime_error& error) {
+    return refuse(kDeviceFailed, error.what());
+  }
+}
+
+}  // namespace fa4::cli

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parameters.h"
+
+#include "sass.h"
+
+namespace fa4::time {
+
+namespace {
+
+// Sources: [H] measured by us on an H200, whole kernels of exact machine code (docs/time.md); [S]
+// SemiAnalysis microbenchmarks of a B200, 2026; [Q] QuickRunCUDA's instruction catalogue of a B300; [F] the
+// FlashAttention-4 paper; [=H] not known there, the H200's; [?] nobody's number, an assumption.
+constexpr Parameter kParameters[] = {
+    {"clock", "MHz", &Gpu::clock_mhz, 1850, 1920, 1980, 0, 0, "boost; [F] B200's, [?] B300's, [H]"},
+    {"SMs", "", &Gpu::sm_count, 148, 148, 132, 0, 0, "data sheets"},
+    {"FFMA, FADD, FMUL", "cycles a warp", &Gpu::ffma, 1, 1, 1, 0, 0, "[Q] [H]"},
+    {"FFMA2, FADD2, FMUL2", "cycles a warp", &Gpu::ffma_pair, 2, 2, 2, 0, 0, "[Q] 64 lanes a cycle and SM"},
+    {"IMAD", "cycles a warp", &Gpu::imad, 2, 2, 2, 0, 0, "[Q] [H]"},
+    {"ALU", "cycles a warp", &Gpu::alu, 2, 2, 2, 0, 0, "[Q] 64 lanes a cycle and SM, [H]"},
+    {"uniform", "cycles a warp", &Gpu::uniform, 2, 2, 2, 0, 0, "[?]"},
+    {"memory instructions", "cycles a warp", &Gpu::memory_issue, 2, 2, 2, 0, 0, "[H] LDS"},
+    {"EX2", "cycles a warp", &Gpu::mufu_exp2, 8, 4, 8, 0, 0, "[F] 16 a cycle and SM; [Q] 32; [H]"},
+    {"MUFU, other", "cycles a warp", &Gpu::mufu, 8, 8, 8, 0, 0, "[Q] 16 a cycle and SM, [H]"},
+    {"MUFU latency", "cycles", &Gpu::mufu_latency, 17, 17, 17, 14, 40, "[H]; [Q] 14-18"},
+    {"MUFU queue", "instructions", &Gpu::mufu_credits, 2, 2, 2, 0, 0, "[H], [=H]"},
+    {"MUFU queue, place free", "cycles after start", &Gpu::mufu_credit_return, 13, 9, 13, 0, 0,
+     "[H], [=H]; B300: 4 less, as its interval"},
+    {"taken branch", "cycles", &Gpu::taken_branch, 10, 10, 10, 0, 0, "[H], [=H]"},
+    {"YIELD", "cycles", &Gpu::yield, 51, 51, 51, 0, 0, "[H], [=H]"},
+    {"arbitration: memory of the last warp", "cycles", &Gpu::arbitration_memory, 2, 2, 2, 0, 0, "[H], [=H]"},
+    {"register banks are two", "", &Gpu::register_ports, 0, 0, 1, 0, 0,
+     "[H]; Blackwell's are not known, [Q] says fewer conflicts"},
+    {"LDS to use, 32 bit", "cycles", &Gpu::shared_32, 28, 28, 23, 0, 0, "[Q] [H]"},
+    {"LDS to use, 64 bit", "cycles", &Gpu::shared_64, 29, 29, 26, 0, 0, "[Q] [H]"},
+    {"LDS to use, 128 bit", "cycles", &Gpu::shared_128, 33, 33, 32, 0, 0, "[Q] [H]"},
+    {"SHFL, VOTE, REDUX to use", "cycles", &Gpu::shuffle, 24, 24, 24, 0, 0, "[Q] [H]"},
+    {"constant to use", "cycles", &Gpu::constant, 35, 35, 35, 0, 0, "[?]"},
+    {"special register to use", "cycles", &Gpu::special_register, 39, 39, 39, 0, 0, "[H] S2UR"},
+    {"LDG from L2 to use", "cycles", &Gpu::global_load, 301, 301, 280, 0, 0, "[Q], [?]"},
+    {"other variable latency", "cycles", &Gpu::other, 30, 30, 30, 0, 0, "[?]"},
+    {"try_wait of a complete phase, to use", "cycles", &Gpu::wait_latency, 38, 38, 38, 0, 0, "[H], [=H]"},
+    {"arrive to the waiter's use", "cycles", &Gpu::wake_latency, 39, 39, 39, 39, 118,
+     "[H]: 44 with the branch behind it; [Q] 123 by test_wait"},
+    {"bar.sync", "cycles", &Gpu::bar_base, 22, 22, 30, 0, 0, "[Q] [H]"},
+    {"bar.sync, each warp", "tenths of a cycle", &Gpu::bar_warp_tenths, 20, 20, 26, 0, 0, "[Q] [H]"},
+    {"fence.proxy.async", "cycles", &Gpu::proxy_fence, 12, 12, 12, 0, 0, "[H] at least"},
+    {"fence, CTA", "cycles", &Gpu::membar, 30, 30, 30, 0, 0, "[H] 22-36"},
+    {"TMEM load", "bytes a cycle and warp", &Gpu::tmem_load_rate, 128, 128, 0, 53, 128,
+     "by structure; [Q] saw 53 to 57, with which [F]'s polynomial would gain nothing"},
+    {"TMEM store", "bytes a cycle and warp", &Gpu::tmem_store_rate, 128, 128, 0, 0, 0,
+     "[Q] about twice the load's"},
+    {"TMEM load latency", "cycles", &Gpu::tmem_load_latency, 30, 30, 0, 30, 420,
+     "[?] a comment in a public kernel says 420 under load"},
+    {"TMEM store latency", "cycles", &Gpu::tmem_store_latency, 20, 20, 0, 0, 0, "[?]"},
+    {"MMA issue", "cycles", &Gpu::mma_issue, 11, 11, 12, 0, 0,
+     "arXiv 2512.02189: 11 between issues; [H] the stall on HGMMA"},
+    {"MMA, 16 bit", "FLOP a cycle and SM", &Gpu::mma_flop_per_cycle, 8192, 8192, 4096, 0, 0, "[S] [H]"},
+    {"MMA end to arrival, A in shared memory", "cycles", &Gpu::mma_latency_shared, 92, 92, 61, 0, 0,
+     "[S] 200 for N = 128 from issue to wait, less 64 and the wake-up; [H]"},
+    {"MMA end to arrival, A elsewhere", "cycles", &Gpu::mma_latency_other, 60, 60, 72, 0, 0, "[S] 168; [H]"},
+    {"MMA queue of a warpgroup", "instructions", &Gpu::mma_queue, 0, 0, 7, 0, 0,
+     "[H]; Blackwell's is not known: none"},
+    {"shared memory", "bytes a cycle and SM", &Gpu::shared_rate, 128, 128, 128, 0, 0, "[Q] [H]"},
+    {"TMA issue", "cycles", &Gpu::tma_issue, 52, 52, 51, 0, 0, "[Q] 48-65, [H]"},
+    {"TMA load, first byte", "cycles", &Gpu::tma_latency, 400, 400, 400, 0, 0,
+     "[H] 16 KiB from L2: 550 with all SMs, less its bytes; [=H]"},
+    {"TMA load", "bytes a cycle and SM", &Gpu::tma_rate, 70, 70, 38, 0, 0,
+     "[Q] L2's share of an SM; [H] all SMs"},
+    {"TMA store, source free", "cycles", &Gpu::tma_store_latency, 50, 50, 50, 0, 0,
+     "[H] 562 for 16 KiB, less its bytes; [=H]"},
+    {"TMA store", "bytes a cycle and SM", &Gpu::tma_store_rate, 32, 32, 32, 0, 0, "[H]; [=H]"},
+};
+
+}  // namespace
+
+std::span<const Parameter> parameters() {
+  return kParameters;
+}
+
+Gpu gpu_of(std::string_view name) {
+  Gpu gpu{};
+  uint32_t Parameter::*column = nullptr;
+  if (name == "b200") column = &Parameter::b200, gpu.name = "B200";
+  if (name == "b300") column = &Parameter::b300, gpu.name = "B300";
+  if (name == "h200") column = &Parameter::h200, gpu.name = "H200", gpu.measured = true;
+  if (!column)
+    throw Error("there are no numbers for a GPU '" + std::string(name) +
+                "'; b200, b300 and h200 are accepted");
+  for (const Parameter& p : kParameters) gpu.*p.member = p.*column;
+  return gpu;
+}
+
+}  // namespace fa4::time
