@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Consumer: a warpgroup with 64 rows of Q, which issues both products and does the softmax between them.
+//
+// The blocks of all tasks are one stream. A step issues the scores of block j and, behind them, the value product of
+// block j - 1; the softmax of j runs under that product. Where j begins a new task, j - 1 ended the one before,
+// whose O leaves while the other warpgroups compute: the tensor cores see no seam between tasks.
+//
+//   tensor cores   | S(j) PV(j-1) | other warpgroups | S(j+1) PV(j) |
+//   this softmax           [ S(j) -> P(j) ............ ]       [ S(j+1) ...
+//
+// Named barriers let the warpgroups issue in turn; tensor cores serve in order of issue.
+#pragma once
+
+#include <math_constants.h>
+
+#include "../../../ptx/stmatrix.cuh"
+#include "../../../ptx/wgmma.cuh"
+#include "../cta.cuh"
+#include "../softmax.cuh"
+
+namespace fa4::hopper {
+
+// Shared-memory matrix descriptors of a tile. The upper word is one constant: 1024 bytes from 8 rows to the next 8,
+// 128-byte swizzle. The lower word is the start address in units of 16 bytes, and the leading offset from bit 16.
+struct SharedDescriptor {
+  static constexpr uint64_t kUpper = static_cast<uint64_t>((8 * kRowBytes >> 4) | 1u << 30) << 32;
+
+  // K-major (Q, K): 16 elements along the head dimension are 32 bytes; four such steps fill a half.
+  template <int half_bytes>
+  __device__ static __forceinline__ uint64_t k_major(uint32_t tile, int step) {
+    constexpr int steps_per_half = kHalfColumns / kMmaK;
+    const uint32_t offset =
+        (step / steps_per_half * half_bytes + step % steps_per_half * (kMmaK * kElementBytes)) >> 4;
+    return kUpper | (start(tile) + offset) | 1u << 16;  // leading offset unused: 1
+  }
+  // MN-major (V): 16 keys are 16 rows; the leading offset leads from one half of the head dimension to the other.
+  template <int half_bytes>
+  __device__ static __forceinline__ uint64_t mn_major(uint32_t tile, int step) {
+    return kUpper | (start(tile) + (step * kMmaK * kRowBytes >> 4)) | static_cast<uint32_t>(half_bytes >> 4) << 16;
+  }
+
+ private:
+  // In a cluster, bits from 24 on say which CTA.
+  __device__ static __forceinline__ uint32_t start(uint32_t tile) { return (tile & 0x3ffffu) >> 4; }
+};
+
+// Index of the thread in its warpgroup, read where it is used, once a task: what follows from it need not live in
+// registers in between.
+__device__ __forceinline__ int warpgroup_thread() {
+  int t;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+  return t % kWarpgroupThreads;
+}
+
+template <class Element, Config c>
+__device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
+  using T = Tile<c>;
+  constexpr int kScores = c.block_keys / 2;  // of a thread
+  constexpr int kOutputs = c.head_dim / 2;
+  const AttentionParams& params = cta.params;
+  const float scale_log2 = params.scale_log2;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+
+  float s[kScores], o[kOutputs];
+  uint32_t p[kScores / 2];
+  RowState state;
+  auto q = PipelineState<kQSlots>::consumer();
+  auto kv = PipelineState<c.kv_slots>::consumer();
+
+  // The parity to wait for may be mixed with a zero, see below.
+  const auto wait_kv = [&](uint32_t zero = 0) {
+    cta.kv_full.wait(kv.index, kv.phase ^ zero);
+    const int slot = kv.index;
+    kv.advance();
+    return slot;
+  };
+  const auto release_kv = [&](int slot) {
+    if constexpr (c.cluster == 1) {
+      if (lane == 0) cta.kv_empty.arrive(slot);
+    } else {  // lane i tells CTA i
+      if (lane < c.cluster) ptx::mbarrier_arrive_cluster(ptx::mapa(cta.kv_empty.address(slot), lane));
+    }
+  };
+
+  // The order of issue goes round the consumers.
+  constexpr int pair = 2 * kWarpgroupThreads;
+  const auto order_wait = [&] { ptx::bar_sync<pair>(kOrderBarrier + consumer); };
+  const auto order_pass = [&] {
+    ptx::bar_arrive<pair>(kOrderBarrier + (consumer + 1 == c.consumers ? 0 : consumer + 1));
+  };
+  if (consumer == c.consumers - 1) order_pass();
+
+  const auto issue_scores = [&](int q_slot, int k_slot) {  // S = Q K^T
+    const uint32_t q_tile = cta.q_tile(q_slot, consumer), k_tile = cta.kv_tile(k_slot);
+    ptx::tied(s);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < T::kScoreSteps; ++step) {
+      ptx::wgmma_ss<Element::kMmaType>(
+          s, SharedDescriptor::template k_major<T::kQHalfBytes>(q_tile, step),
+          SharedDescriptor::template k_major<T::kKvHalfBytes>(k_tile, step), step > 0);
+    }
+    ptx::wgmma_commit_group();
+  };
+  const auto issue_values = [&](int v_slot, bool accumulate) {  // O (+)= P V
+    const uint32_t v_tile = cta.kv_tile(v_slot);
+    ptx::tied(p);
+    ptx::tied(o);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < T::kValueSteps; ++step) {
+      ptx::wgmma_rs<Element::kMmaType>(o, p + 4 * step,
+                                       SharedDescriptor::template mn_major<T::kKvHalfBytes>(v_tile, step),
+                                       step > 0 || accumulate);
+    }
+    ptx::wgmma_commit_group();
+  };
+
+  // Of the 64 rows, a thread holds this one and the eighth after it.
+  const auto own_row = [](int thread) { return thread / 32 * 16 + thread % 32 / 4; };
+
+  // What O is divided by, and the LSE, to global memory. A row that saw no key is 0 whatever O holds.
+  struct Divisor {
+    float inverse[kThreadRows];
+    uint32_t keep[kThreadRows];
+  };
+  const auto finish_rows = [&](const RowState& done, const Task& task, int32_t first_position) {
+    const int thread = warpgroup_thread();
+    Divisor divisor;
+    float lse[kThreadRows];
+#pragma unroll
+    for (int i = 0; i < kThreadRows; ++i) {
+      const float sum = quad_sum(done.sum[i]);
+      divisor.inverse[i] = __frcp_rn(sum);
+      divisor.keep[i] = sum == 0.0f ? 0u : 0xffffffffu;
+      lse[i] = sum == 0.0f ? -CUDART_INF_F : __fmaf_rn(done.maximum[i], params.scale, logf(sum));
+    }
+    if (params.lse != nullptr && thread % 4 == 0) {
+#pragma unroll
+      for (int i = 0; i < kThreadRows; ++i) {
+        const int row = own_row(thread) + 8 * i;
+        const int32_t position = first_position + (row >> params.packed_heads_log2);
+        const int32_t head =
+            (task.head_group << params.packed_heads_log2) + (row & ((1 << params.packed_heads_log2) - 1));
+        if (position < params.seq_q) {
+          params.lse[task.batch * params.lse_batch_stride + head * params.lse_head_stride + position] = lse[i];
+        }
+      }
+    }
+    return divisor;
+  };
+  // O to the slot of Q, and on to the store warp.
+  const auto finish_o = [&](const Divisor& divisor, int q_slot) {
+    const uint32_t tile = cta.q_tile(q_slot, consumer);
+    const int thread = warpgroup_thread();
+    const int matrix_row = thread / 32 * 16 + thread % 16;
+#pragma unroll
+    for (int g = 0; g < c.head_dim / 8; g += 2) {  // two groups of 8 columns
+      uint32_t packed[4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const int i = 4 * (g + k / 2) + 2 * (k % 2);
+        packed[k] = Element::pack(__fmul_rn(o[i], divisor.inverse[k % 2]),
+                                  __fmul_rn(o[i + 1], divisor.inverse[k % 2])) &
+                    divisor.keep[k % 2];
+      }
+      const int piece = g + thread % 32 / 16;
+      ptx::stmatrix_x4(tile + piece / 8 * T::kQHalfBytes + matrix_row * kRowBytes +
+                           ((piece % 8) ^ (matrix_row % 8)) * 16,
+                       packed);
+    }
+    ptx::fence_proxy_async_shared_cta();
+    ptx::bar_warp_sync();
+    if (lane == 0) cta.o_full.arrive(q_slot * c.consumers + consumer);
+  };
+
+  // A negative softmax scale: the scores change their sign with Q.
+  const auto negate_q = [&](int q_slot) {
+    const uint32_t tile = cta.q_tile(q_slot, consumer);
+    for (int i = 0; i < T::kQBytes; i += 16 * kWarpgroupThreads) {
+      const uint32_t at = tile + i + 16 * (static_cast<int>(threadIdx.x) % kWarpgroupThreads);
+      uint32_t x[4];
+      asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                   : "r"(at)
+                   : "memory");
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(x[0] ^ 0x80008000u),
+                   "r"(x[1] ^ 0x80008000u), "r"(x[2] ^ 0x80008000u), "r"(x[3] ^ 0x80008000u)
+                   : "memory");
+    }
+    ptx::fence_proxy_async_shared_cta();
+    ptx::bar_sync<kWarpgroupThreads>(kOrderBarrier + c.consumers + consumer);
+  };
+
+  const auto wait_q = [&] {
+    cta.q_full.wait(q.index * c.consumers + consumer, q.phase);
+    if (params.negate_scores != 0) negate_q(q.index);
+  };
+  TaskWalk<c> walk(cta);
+  bool more = walk.next();
+  if (!more) return;
+  Task task = walk.task;
+  int32_t first_position, blocks, unmasked;
+
+  const auto mask = [&](int32_t block) {
+    const int thread = warpgroup_thread();
+#pragma unroll
+    for (int i = 0; i < kThreadRows; ++i) {
+      const int32_t position = first_position + ((own_row(thread) + 8 * i) >> params.packed_heads_log2);
+      const int32_t visible = visible_keys<c.causal>(position, params.seq_q, params.seq_kv);
+      mask_row(s, i, visible - block * c.block_keys, thread % 4);
+    }
+  };
+  const auto softmax = [&](float (&factor)[kThreadRows]) {
+    state.update_maximum(s, scale_log2, factor);
+    state.template exponentials<c.polynomial>(s, scale_log2, factor);
+    ptx::tied(s);
+    ptx::tied(state.sum);
+  };
+  // ptxas moves arithmetic behind the wait for a product that should run beside it, unless a branch in front of that
+  // wait depends on the result: this zero (a sum of exponentials is never negative) makes it depend.
+  const auto softmax_done = [&] {
+    return ptx::vote_sync_any(state.sum[0] < 0.0f || state.sum[1] < 0.0f) ? 1u : 0u;
+  };
+
+  const auto enter_task = [&] {
+    task = walk.task;
+    first_position = walk.position(consumer);
+    blocks = walk.blocks();
+    // The low blocks that every row of this warpgroup sees entirely: they run no mask code.
+    const int32_t all_see = visible_keys<c.causal>(first_position, params.seq_q, params.seq_kv);
+    unmasked = all_see > 0 ? all_see / c.block_keys : 0;
+    more = walk.next();
+  };
+
+  // The first block of all: nothing to overlap with in this warpgroup.
+  float factor[kThreadRows];
+  enter_task();
+  int32_t block = blocks - 1;
+  wait_q();
+  int k_slot = wait_kv();
+  order_wait();
+  issue_scores(q.index, k_slot);
+  order_pass();
+  ptx::wgmma_wait_group<0>();
+  ptx::tied(s);
+  release_kv(k_slot);
+  state.reset();
+  if (block >= unmasked) mask(block);
+  softmax(factor);
+  pack<Element, kScores>(p, s);
+  bool accumulate = false;
+  if (block > 0 || more) k_slot = wait_kv();
+
+  for (;;) {
+    const auto step = [&](auto masked) {
+      order_wait();
+      issue_scores(q.index, k_slot);
+      const int v_slot = wait_kv();
+      issue_values(v_slot, accumulate);
+      order_pass();
+      accumulate = true;
+      ptx::wgmma_wait_group<1>();
+      ptx::tied(s);
+      release_kv(k_slot);
+      if constexpr (decltype(masked)::value) mask(block);
+      softmax(factor);
+      if (block > 0 || more) k_slot = wait_kv(softmax_done());
+      ptx::wgmma_wait_group<0>();
+      ptx::tied(o);
+      release_kv(v_slot);
+      if (ptx::vote_sync_any(fminf(factor[0], factor[1]) < 1.0f)) {
+#pragma unroll
+        for (int i = 0; i < kOutputs; ++i) o[i] = __fmul_rn(o[i], factor[i / 2 % 2]);
+      }
+      pack<Element, kScores>(p, s);
+    };
+
+    --block;
+    for (; block >= unmasked; --block) step(std::true_type{});
+    for (; block >= 0; --block) step(std::false_type{});
+    if (!more) break;
+
+    // The last value product of this task behind the first scores of the next.
+    const Task ended_task = task;
+    const int32_t ended_position = first_position;
+    const int ended_slot = q.index;
+    q.advance();
+    enter_task();
+    block = blocks - 1;
+    wait_q();
+    order_wait();
+    issue_scores(q.index, k_slot);
+    const uint32_t v_phase = kv.phase;
+    const int v_slot = wait_kv();
+    issue_values(v_slot, accumulate);
+    order_pass();
+    accumulate = false;
+    const Divisor divisor = finish_rows(state, ended_task, ended_position);
+    state.reset();
+    ptx::wgmma_wait_group<1>();
+    ptx::tied(s);
+    release_kv(k_slot);
+    if (block >= unmasked) mask(block);
+    softmax(factor);
+    cta.kv_full.wait(v_slot, v_phase ^ softmax_done());  // has passed already
+    ptx::wgmma_wait_group<0>();
+    ptx::tied(o);
+    release_kv(v_slot);
+    finish_o(divisor, ended_slot);
+    pack<Element, kScores>(p, s);
+    // Not before O has gone: a task of one block lets the load of the next task's Q wait for it.
+    if (block > 0 || more) k_slot = wait_kv();
+  }
+
+  // The last value product of all.
+  order_wait();
+  const int v_slot = wait_kv();
+  issue_values(v_slot, accumulate);
+  if (consumer + 1 != c.consumers) order_pass();
+  const Divisor divisor = finish_rows(state, task, first_position);
+  ptx::wgmma_wait_group<0>();
+  ptx::tied(o);
+  release_kv(v_slot);
+  finish_o(divisor, q.index);
+}
+
+}  // namespace fa4::hopper

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Online softmax on the accumulator of wgmma, in the exp2 domain: p = 2^((s - max) * scale_log2). A thread holds
+// two rows, r and r + 8, and of each the columns 8 g + 2 q and the next, q its place in a quad of lanes; element
+// 4 g + 2 i + e is column 8 g + 2 q + e of row i. A row belongs to the four lanes of a quad.
+#pragma once
+
+#include <math_constants.h>
+
+#include "../../ptx/math.cuh"
+#include "../../ptx/sync.cuh"
+#include "../../ptx/wgmma.cuh"
+#include "config.h"
+
+namespace fa4::hopper {
+
+struct Float16 {
+  static constexpr ptx::MmaType kMmaType = ptx::MmaType::f16;
+  __device__ static __forceinline__ uint32_t pack(float low, float high) { return ptx::cvt_rn_f16x2(low, high); }
+};
+struct BFloat16 {
+  static constexpr ptx::MmaType kMmaType = ptx::MmaType::bf16;
+  __device__ static __forceinline__ uint32_t pack(float low, float high) {
+    return ptx::cvt_rn_bf16x2(low, high);
+  }
+};
+
+inline constexpr int kThreadRows = 2;
+
+// Over the four lanes of a quad; every lane gets the same bits.
+__device__ __forceinline__ float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+__device__ __forceinline__ float quad_sum(float x) {
+  x = __fadd_rn(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return __fadd_rn(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+// Keeps the columns below `visible` of a row, -inf elsewhere. `visible` counts from the first key of the block.
+template <int count>
+__device__ __forceinline__ void mask_row(float (&s)[count], int row, int32_t visible, int quad_lane) {
+  // Own columns are two in every eight: how many of them, in their order, are below the limit.
+  const int32_t limit = visible - 2 * quad_lane;
+  const int32_t own = limit <= 0 ? 0 : limit / 8 * 2 + min(limit % 8, 2);
+#pragma unroll
+  for (int first = 0; first < count / 2; first += 32) {
+    const int32_t left = own - first;
+    const uint32_t keep = ptx::shr_u32(0xffffffffu, static_cast<uint32_t>(left < 32 ? 32 - max(left, 0) : 0));
+#pragma unroll
+    for (int i = first; i < first + 32 && i < count / 2; ++i) {
+      if ((keep & (1u << (i - first))) == 0) s[i / 2 * 4 + 2 * row + i % 2] = -CUDART_INF_F;
+    }
+  }
+}
+
+// 2^x without MUFU: floor(x) goes to the exponent, and 2^f, f in [0, 1), is a polynomial, off by 3e-6 at
+// most. From -127 down it is +0; so it is for NaN, which ex2 keeps.
+__device__ __forceinline__ float exp2_polynomial(float x) {
+  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: a sum with it is a whole number, in the low bits
+  x = fmaxf(x, -127.0f);
+  const float shifted = __fadd_rd(x, kMagic);
+  const float f = __fadd_rn(x, -__fadd_rn(shifted, -kMagic));
+  float power = __fmaf_rn(f, 0.0134349381f, 0.0522253584f);
+  power = __fmaf_rn(power, f, 0.2412912548f);
+  power = __fmaf_rn(power, f, 0.6930426955f);
+  power = __fmaf_rn(power, f, 1.0f);
+  return __uint_as_float((__float_as_uint(shifted) << 23) + __float_as_uint(power));
+}
+
+// The running state of the two rows of a thread.
+struct RowState {
+  float maximum[kThreadRows];  // that exponents refer to, in score units; -inf: no key seen yet
+  float sum[kThreadRows];      // of p in fp32 over the columns of this thread
+
+  __device__ __forceinline__ void reset() {
+#pragma unroll
+    for (int row = 0; row < kThreadRows; ++row) maximum[row] = -CUDART_INF_F, sum[row] = 0.0f;
+  }
+
+  // Takes note of a block of scores. `factor`: what O must be multiplied by. A maximum that has moved by less than
+  // the threshold is kept and costs nothing; p may then exceed 1, up to 2^8, and stays consistent with sum and
+  // maximum. Before the first visible key, O and the sum are exact zeros, and the factor is 1.
+  template <int count>
+  __device__ __forceinline__ void update_maximum(const float (&s)[count], float scale_log2,
+                                                 float (&factor)[kThreadRows]) {
+    constexpr int chains = 2;
+    float highest[kThreadRows][chains];
+#pragma unroll
+    for (int row = 0; row < kThreadRows; ++row) {
+#pragma unroll
+      for (int k = 0; k < chains; ++k) highest[row][k] = s[2 * row + k];
+#pragma unroll
+      for (int i = 4; i < count; i += 4) {
+#pragma unroll
+        for (int k = 0; k < chains; ++k) highest[row][k] = fmaxf(highest[row][k], s[i + 2 * row + k]);
+      }
+    }
+#pragma unroll
+    for (int row = 0; row < kThreadRows; ++row) {
+      const float block = quad_max(fmaxf(fmaxf(highest[row][0], highest[row][1]), maximum[row]));
+      const float moved_log2 = __fmul_rn(maximum[row] - block, scale_log2);
+      const bool first = maximum[row] == -CUDART_INF_F;
+      const bool moves = first || moved_log2 < -kRescaleThreshold;
+      factor[row] = moves && !first ? ptx::ex2_approx_ftz(moved_log2) : 1.0f;
+      maximum[row] = moves ? block : maximum[row];
+    }
+  }
+
+  // Scores to probabilities, in place, and their sum.
+  template <int polynomial, int count>
+  __device__ __forceinline__ void exponentials(float (&s)[count], float scale_log2,
+                                               const float (&factor)[kThreadRows]) {
+    float offset[kThreadRows], partial[kThreadRows];
+#pragma unroll
+    for (int row = 0; row < kThreadRows; ++row) {
+      offset[row] = maximum[row] == -CUDART_INF_F ? 0.0f : -__fmul_rn(maximum[row], scale_log2);
+    }
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const int row = i / 2 % 2;
+      const float x = __fmaf_rn(s[i], scale_log2, offset[row]);
+      const bool by_polynomial = polynomial != 0 && i / 4 % (polynomial != 0 ? polynomial : 1) == 1;
+      s[i] = by_polynomial ? exp2_polynomial(x) : ptx::ex2_approx_ftz(x);
+      partial[row] = i % 4 % 2 == 0 && i < 4 ? s[i] : __fadd_rn(partial[row], s[i]);
+    }
+#pragma unroll
+    for (int row = 0; row < kThreadRows; ++row) sum[row] = __fmaf_rn(sum[row], factor[row], partial[row]);
+  }
+};
+
+// Probabilities to the A operand of the value product: 16 keys are four registers.
+template <class Element, int count>
+__device__ __forceinline__ void pack(uint32_t (&p)[count / 2], const float (&s)[count]) {
+#pragma unroll
+  for (int i = 0; i < count / 2; ++i) p[i] = Element::pack(s[2 * i], s[2 * i + 1]);
+}
+
+}  // namespace fa4::hopper
