@@ -55,6 +55,11 @@ struct Tile {
 
   static constexpr int kScoreSteps = c.head_dim / kMmaK;
   static constexpr int kValueSteps = c.block_keys / kMmaK;
+  // Of the value product, so many steps go right behind the scores. A warpgroup holds at most 7 MMAs in flight and
+  // stalls at the next: with 6, it goes on when the last MMA of the scores starts.
+  static constexpr int kValueStepsAhead = 6;
+  // Exponentials of a thread before it awaits the value product of the block before; the others hide the packing.
+  static constexpr int kExponentialsAhead = c.block_keys / 2 * 3 / 4 / 8 * 8;
 
   // Registers of a thread once its role starts; the launch gives everybody the same share.
   static constexpr int kConsumerRegisters = c.consumers == 2 ? 232 : 160;

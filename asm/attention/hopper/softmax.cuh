@@ -106,27 +106,26 @@ struct RowState {
     }
   }
 
-  // Scores to probabilities, in place, and their sum.
-  template <int polynomial, int count>
-  __device__ __forceinline__ void exponentials(float (&s)[count], float scale_log2,
-                                               const float (&factor)[kThreadRows]) {
-    float offset[kThreadRows], partial[kThreadRows];
-#pragma unroll
-    for (int row = 0; row < kThreadRows; ++row) {
-      offset[row] = maximum[row] == -CUDART_INF_F ? 0.0f : -__fmul_rn(maximum[row], scale_log2);
-    }
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-      const int row = i / 2 % 2;
-      const float x = __fmaf_rn(s[i], scale_log2, offset[row]);
-      const bool by_polynomial = polynomial != 0 && i / 4 % (polynomial != 0 ? polynomial : 1) == 1;
-      s[i] = by_polynomial ? exp2_polynomial(x) : ptx::ex2_approx_ftz(x);
-      partial[row] = i % 4 % 2 == 0 && i < 4 ? s[i] : __fadd_rn(partial[row], s[i]);
-    }
-#pragma unroll
-    for (int row = 0; row < kThreadRows; ++row) sum[row] = __fmaf_rn(sum[row], factor[row], partial[row]);
+  // What is added to s * scale_log2. While the maximum is -inf all scores are -inf: subtract 0, not -inf, so that p
+  // is 0 and not NaN.
+  __device__ __forceinline__ float exponent_offset(int row, float scale_log2) const {
+    return maximum[row] == -CUDART_INF_F ? 0.0f : -__fmul_rn(maximum[row], scale_log2);
   }
 };
+
+// Scores [first, last) of a thread to probabilities, in place, added to the sums `partial`.
+template <int polynomial, int first, int last, int count>
+__device__ __forceinline__ void exponentials(float (&s)[count], float scale_log2, const float (&offset)[kThreadRows],
+                                             float (&partial)[kThreadRows]) {
+#pragma unroll
+  for (int i = first; i < last; ++i) {
+    const int row = i / 2 % 2;
+    const float x = __fmaf_rn(s[i], scale_log2, offset[row]);
+    const bool by_polynomial = polynomial != 0 && i / 4 % (polynomial != 0 ? polynomial : 1) == 1;
+    s[i] = by_polynomial ? exp2_polynomial(x) : ptx::ex2_approx_ftz(x);
+    partial[row] = i == 0 || i == 2 ? s[i] : __fadd_rn(partial[row], s[i]);
+  }
+}
 
 // Probabilities to the A operand of the value product: 16 keys are four registers.
 template <class Element, int count>

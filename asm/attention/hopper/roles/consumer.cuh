@@ -25,18 +25,21 @@ namespace fa4::hopper {
 struct SharedDescriptor {
   static constexpr uint64_t kUpper = static_cast<uint64_t>((8 * kRowBytes >> 4) | 1u << 30) << 32;
 
-  // K-major (Q, K): 16 elements along the head dimension are 32 bytes; four such steps fill a half.
+  // K-major (Q, K): 16 elements along the head dimension are 32 bytes; four such steps fill a half. The leading
+  // offset is unused.
+  __device__ static __forceinline__ uint32_t k_major(uint32_t tile) { return start(tile) | 1u << 16; }
   template <int half_bytes>
-  __device__ static __forceinline__ uint64_t k_major(uint32_t tile, int step) {
+  __device__ static __forceinline__ uint64_t k_major_step(uint32_t lower, int step) {
     constexpr int steps_per_half = kHalfColumns / kMmaK;
-    const uint32_t offset =
-        (step / steps_per_half * half_bytes + step % steps_per_half * (kMmaK * kElementBytes)) >> 4;
-    return kUpper | (start(tile) + offset) | 1u << 16;  // leading offset unused: 1
+    return kUpper | (lower + ((step / steps_per_half * half_bytes + step % steps_per_half * (kMmaK * kElementBytes)) >> 4));
   }
   // MN-major (V): 16 keys are 16 rows; the leading offset leads from one half of the head dimension to the other.
   template <int half_bytes>
-  __device__ static __forceinline__ uint64_t mn_major(uint32_t tile, int step) {
-    return kUpper | (start(tile) + (step * kMmaK * kRowBytes >> 4)) | static_cast<uint32_t>(half_bytes >> 4) << 16;
+  __device__ static __forceinline__ uint32_t mn_major(uint32_t tile) {
+    return start(tile) | static_cast<uint32_t>(half_bytes >> 4) << 16;
+  }
+  __device__ static __forceinline__ uint64_t mn_major_step(uint32_t lower, int step) {
+    return kUpper | (lower + (step * kMmaK * kRowBytes >> 4));
   }
 
  private:
@@ -67,12 +70,20 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   auto q = PipelineState<kQSlots>::consumer();
   auto kv = PipelineState<c.kv_slots>::consumer();
 
-  // The parity to wait for may be mixed with a zero, see below.
-  const auto wait_kv = [&](uint32_t zero = 0) {
-    cta.kv_full.wait(kv.index, kv.phase ^ zero);
-    const int slot = kv.index;
+  // The next slot in the order of the ring. The first question to its barrier is put early, and the answer, used late.
+  struct KvSlot {
+    int index;
+    uint32_t phase;
+    bool landed;
+  };
+  const auto next_kv = [&] {
+    const KvSlot slot{kv.index, kv.phase, ptx::mbarrier_test_wait_parity(cta.kv_full.address(kv.index), kv.phase)};
     kv.advance();
     return slot;
+  };
+  const auto wait_kv = [&](const KvSlot& slot) {
+    if (!slot.landed) cta.kv_full.wait(slot.index, slot.phase);
+    return slot.index;
   };
   const auto release_kv = [&](int slot) {
     if constexpr (c.cluster == 1) {
@@ -91,30 +102,36 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   if (consumer == c.consumers - 1) order_pass();
 
   const auto issue_scores = [&](int q_slot, int k_slot) {  // S = Q K^T
-    const uint32_t q_tile = cta.q_tile(q_slot, consumer), k_tile = cta.kv_tile(k_slot);
+    const uint32_t q_tile = SharedDescriptor::k_major(cta.q_tile(q_slot, consumer));
+    const uint32_t k_tile = SharedDescriptor::k_major(cta.kv_tile(k_slot));
     ptx::tied(s);
     ptx::wgmma_fence();
 #pragma unroll
     for (int step = 0; step < T::kScoreSteps; ++step) {
-      ptx::wgmma_ss<Element::kMmaType>(
-          s, SharedDescriptor::template k_major<T::kQHalfBytes>(q_tile, step),
-          SharedDescriptor::template k_major<T::kKvHalfBytes>(k_tile, step), step > 0);
+      ptx::wgmma_ss<Element::kMmaType>(s, SharedDescriptor::template k_major_step<T::kQHalfBytes>(q_tile, step),
+                                       SharedDescriptor::template k_major_step<T::kKvHalfBytes>(k_tile, step),
+                                       step > 0);
     }
     ptx::wgmma_commit_group();
   };
-  const auto issue_values = [&](int v_slot, bool accumulate) {  // O (+)= P V
-    const uint32_t v_tile = cta.kv_tile(v_slot);
-    ptx::tied(p);
-    ptx::tied(o);
+  // O (+)= P V, in two parts.
+  const auto issue_values = [&](int v_slot, bool accumulate, auto first, auto last) {
+    const uint32_t v_tile = SharedDescriptor::template mn_major<T::kKvHalfBytes>(cta.kv_tile(v_slot));
+    if constexpr (decltype(first)::value == 0) {
+      ptx::tied(p);
+      ptx::tied(o);
+    }
     ptx::wgmma_fence();
 #pragma unroll
-    for (int step = 0; step < T::kValueSteps; ++step) {
-      ptx::wgmma_rs<Element::kMmaType>(o, p + 4 * step,
-                                       SharedDescriptor::template mn_major<T::kKvHalfBytes>(v_tile, step),
+    for (int step = decltype(first)::value; step < decltype(last)::value; ++step) {
+      ptx::wgmma_rs<Element::kMmaType>(o, p + 4 * step, SharedDescriptor::mn_major_step(v_tile, step),
                                        step > 0 || accumulate);
     }
     ptx::wgmma_commit_group();
   };
+  constexpr std::integral_constant<int, 0> kFirst;
+  constexpr std::integral_constant<int, T::kValueStepsAhead> kAhead;
+  constexpr std::integral_constant<int, T::kValueSteps> kLast;
 
   // Of the 64 rows, a thread holds this one and the eighth after it.
   const auto own_row = [](int thread) { return thread / 32 * 16 + thread % 32 / 4; };
@@ -211,16 +228,25 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
       mask_row(s, i, visible - block * c.block_keys, thread % 4);
     }
   };
-  const auto softmax = [&](float (&factor)[kThreadRows]) {
+  float offset[kThreadRows], factor[kThreadRows], partial[kThreadRows];
+  const auto update_maximum = [&] {
     state.update_maximum(s, scale_log2, factor);
-    state.template exponentials<c.polynomial>(s, scale_log2, factor);
-    ptx::tied(s);
-    ptx::tied(state.sum);
+#pragma unroll
+    for (int i = 0; i < kThreadRows; ++i) offset[i] = state.exponent_offset(i, scale_log2);
   };
-  // ptxas moves arithmetic behind the wait for a product that should run beside it, unless a branch in front of that
-  // wait depends on the result: this zero (a sum of exponentials is never negative) makes it depend.
-  const auto softmax_done = [&] {
-    return ptx::vote_sync_any(state.sum[0] < 0.0f || state.sum[1] < 0.0f) ? 1u : 0u;
+  // Exponentials up to the point where the value product of the block before is awaited. ptxas would move them behind
+  // that wait, did not a branch before it depend on their sum, which is never negative: hence this vote.
+  // True if a row of this warp needs O rescaled.
+  const auto exponentials_ahead = [&] {
+    exponentials<c.polynomial, 0, T::kExponentialsAhead>(s, scale_log2, offset, partial);
+    ptx::tied(partial);
+    return ptx::vote_sync_any(fminf(factor[0], factor[1]) < 1.0f || fminf(partial[0], partial[1]) < 0.0f);
+  };
+  const auto exponentials_behind = [&] {
+    exponentials<c.polynomial, T::kExponentialsAhead, kScores>(s, scale_log2, offset, partial);
+#pragma unroll
+    for (int i = 0; i < kThreadRows; ++i) state.sum[i] = __fmaf_rn(state.sum[i], factor[i], partial[i]);
+    pack<Element, kScores>(p, s);
   };
 
   const auto enter_task = [&] {
@@ -234,46 +260,53 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   };
 
   // The first block of all: nothing to overlap with in this warpgroup.
-  float factor[kThreadRows];
   enter_task();
   int32_t block = blocks - 1;
   wait_q();
-  int k_slot = wait_kv();
+  KvSlot next = next_kv();
+  KvSlot k = next;
+  wait_kv(k);
   order_wait();
-  issue_scores(q.index, k_slot);
+  issue_scores(q.index, k.index);
   order_pass();
+  next = next_kv();
   ptx::wgmma_wait_group<0>();
   ptx::tied(s);
-  release_kv(k_slot);
+  release_kv(k.index);
   state.reset();
   if (block >= unmasked) mask(block);
-  softmax(factor);
-  pack<Element, kScores>(p, s);
+  update_maximum();
+  exponentials_ahead();
+  exponentials_behind();
   bool accumulate = false;
-  if (block > 0 || more) k_slot = wait_kv();
 
   for (;;) {
     const auto step = [&](auto masked) {
+      const KvSlot k = next, v = next_kv();
+      wait_kv(k);
       order_wait();
-      issue_scores(q.index, k_slot);
-      const int v_slot = wait_kv();
-      issue_values(v_slot, accumulate);
+      issue_scores(q.index, k.index);
+      wait_kv(v);
+      issue_values(v.index, accumulate, kFirst, kAhead);
       order_pass();
-      accumulate = true;
       ptx::wgmma_wait_group<1>();
       ptx::tied(s);
-      release_kv(k_slot);
+      release_kv(k.index);
       if constexpr (decltype(masked)::value) mask(block);
-      softmax(factor);
-      if (block > 0 || more) k_slot = wait_kv(softmax_done());
-      ptx::wgmma_wait_group<0>();
-      ptx::tied(o);
-      release_kv(v_slot);
-      if (ptx::vote_sync_any(fminf(factor[0], factor[1]) < 1.0f)) {
+      update_maximum();
+      issue_values(v.index, true, kAhead, kLast);
+      accumulate = true;
+      next = next_kv();
+      if (exponentials_ahead()) {
+        ptx::wgmma_wait_group<0>();
+        ptx::tied(o);
 #pragma unroll
         for (int i = 0; i < kOutputs; ++i) o[i] = __fmul_rn(o[i], factor[i / 2 % 2]);
       }
-      pack<Element, kScores>(p, s);
+      ptx::wgmma_wait_group<0>();
+      ptx::tied(o);
+      release_kv(v.index);
+      exponentials_behind();
     };
 
     --block;
@@ -289,39 +322,42 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     enter_task();
     block = blocks - 1;
     wait_q();
+    k = next;
+    const KvSlot v = next_kv();
+    wait_kv(k);
     order_wait();
-    issue_scores(q.index, k_slot);
-    const uint32_t v_phase = kv.phase;
-    const int v_slot = wait_kv();
-    issue_values(v_slot, accumulate);
+    issue_scores(q.index, k.index);
+    wait_kv(v);
+    issue_values(v.index, accumulate, kFirst, kAhead);
     order_pass();
     accumulate = false;
     const Divisor divisor = finish_rows(state, ended_task, ended_position);
     state.reset();
     ptx::wgmma_wait_group<1>();
     ptx::tied(s);
-    release_kv(k_slot);
+    release_kv(k.index);
     if (block >= unmasked) mask(block);
-    softmax(factor);
-    cta.kv_full.wait(v_slot, v_phase ^ softmax_done());  // has passed already
+    update_maximum();
+    issue_values(v.index, true, kAhead, kLast);
+    next = next_kv();
+    if (exponentials_ahead()) ptx::wgmma_wait_group<0>();
     ptx::wgmma_wait_group<0>();
     ptx::tied(o);
-    release_kv(v_slot);
+    release_kv(v.index);
     finish_o(divisor, ended_slot);
-    pack<Element, kScores>(p, s);
-    // Not before O has gone: a task of one block lets the load of the next task's Q wait for it.
-    if (block > 0 || more) k_slot = wait_kv();
+    exponentials_behind();
   }
 
   // The last value product of all.
   order_wait();
-  const int v_slot = wait_kv();
-  issue_values(v_slot, accumulate);
+  const KvSlot v = next;
+  wait_kv(v);
+  issue_values(v.index, accumulate, kFirst, kLast);
   if (consumer + 1 != c.consumers) order_pass();
   const Divisor divisor = finish_rows(state, task, first_position);
   ptx::wgmma_wait_group<0>();
   ptx::tied(o);
-  release_kv(v_slot);
+  release_kv(v.index);
   finish_o(divisor, q.index);
 }
 
