@@ -31,8 +31,8 @@ inline constexpr int kQSlots = 2;  // Q of this task and of the next; O leaves t
 inline constexpr int kHalfColumns = 64;
 inline constexpr int kRowBytes = kHalfColumns * kElementBytes;
 
-// Softmax keeps a row's old maximum until it has moved by this much in log2: P then stays below 2^8.
-inline constexpr float kRescaleThreshold = 8.0f;
+// Softmax keeps a row's old maximum until a lane's probabilities of a block add up to more than this.
+inline constexpr float kRescaleSum = 256.0f;
 
 inline constexpr uint32_t kSharedAlignment = 1024;   // of the 128-byte swizzle
 inline constexpr uint32_t kMaxSharedBytes = 232448;  // what a CTA of compute capability 9.0 may ask for
@@ -55,11 +55,8 @@ struct Tile {
 
   static constexpr int kScoreSteps = c.head_dim / kMmaK;
   static constexpr int kValueSteps = c.block_keys / kMmaK;
-  // Of the value product, so many steps go right behind the scores. A warpgroup holds at most 7 MMAs in flight and
-  // stalls at the next: with 6, it goes on when the last MMA of the scores starts.
-  static constexpr int kValueStepsAhead = 6;
-  // Exponentials of a thread before it awaits the value product of the block before; the others hide the packing.
-  static constexpr int kExponentialsAhead = c.block_keys / 2 * 3 / 4 / 8 * 8;
+  // Where there are registers for two P, the next one is made while MMAs read the other. Else softmax first awaits them.
+  static constexpr bool kTwoP = c.consumers == 2;
 
   // Registers of a thread once its role starts; the launch gives everybody the same share.
   static constexpr int kConsumerRegisters = c.consumers == 2 ? 232 : 160;
@@ -68,6 +65,7 @@ struct Tile {
 
   static_assert(c.head_dim % kHalfColumns == 0 && c.block_keys % kMmaK == 0 && c.block_keys <= 256);
   static_assert(c.consumers == 2 || c.consumers == 3);
+  static_assert(c.block_keys / 4 < kRescaleSum);  // a row moves only if its maximum grows
   static_assert(kQHalfBytes % kSharedAlignment == 0 && kKvHalfBytes % kSharedAlignment == 0);
 
   // A box of K or V: one half of a block, which a CTA loads for all of its cluster.

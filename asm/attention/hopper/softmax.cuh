@@ -68,70 +68,76 @@ __device__ __forceinline__ float exp2_polynomial(float x) {
 }
 
 // The running state of the two rows of a thread.
+//
+// A block is first taken with the maximum as it is. If the probabilities of a row then add up to more than kRescaleSum
+// in one of its lanes, its maximum moves and the block is done again: a row that has seen no key moves at any. So p may
+// exceed 1, but not kRescaleSum, and in the common block nobody looks for a maximum. Whether a row moves depends on its
+// own scores alone; the warp that does a block again gives the rows that did not move the same bits as before.
 struct RowState {
   float maximum[kThreadRows];  // that exponents refer to, in score units; -inf: no key seen yet
+  float offset[kThreadRows];   // what is added to s * scale_log2: -maximum * scale_log2, 0 while the maximum is -inf
   float sum[kThreadRows];      // of p in fp32 over the columns of this thread
 
   __device__ __forceinline__ void reset() {
 #pragma unroll
-    for (int row = 0; row < kThreadRows; ++row) maximum[row] = -CUDART_INF_F, sum[row] = 0.0f;
+    for (int row = 0; row < kThreadRows; ++row) maximum[row] = -CUDART_INF_F, offset[row] = sum[row] = 0.0f;
   }
 
-  // Takes note of a block of scores. `factor`: what O must be multiplied by. A maximum that has moved by less than
-  // the threshold is kept and costs nothing; p may then exceed 1, up to 2^8, and stays consistent with sum and
-  // maximum. Before the first visible key, O and the sum are exact zeros, and the factor is 1.
-  template <int count>
-  __device__ __forceinline__ void update_maximum(const float (&s)[count], float scale_log2,
-                                                 float (&factor)[kThreadRows]) {
-    constexpr int chains = 2;
-    float highest[kThreadRows][chains];
+  // Whether a row must move, by the sum `partial` of this lane.
+  __device__ __forceinline__ bool moves(int row, float partial) const {
+    return partial > kRescaleSum | maximum[row] == -CUDART_INF_F;
+  }
+
+  // Moves the rows that must. `partial` and `highest`: of this lane in the block. `factor`: what O and the sum must be
+  // multiplied by. Before the first visible key, both are exact zeros, and the factor is 1.
+  __device__ __forceinline__ void move_maximum(const float (&partial)[kThreadRows], const float (&highest)[kThreadRows],
+                                               float scale_log2, float (&factor)[kThreadRows]) {
 #pragma unroll
     for (int row = 0; row < kThreadRows; ++row) {
-#pragma unroll
-      for (int k = 0; k < chains; ++k) highest[row][k] = s[2 * row + k];
-#pragma unroll
-      for (int i = 4; i < count; i += 4) {
-#pragma unroll
-        for (int k = 0; k < chains; ++k) highest[row][k] = fmaxf(highest[row][k], s[i + 2 * row + k]);
+      const float block = quad_max(highest[row]);
+      const bool moved = moves(row, quad_max(partial[row]));
+      const bool first = maximum[row] == -CUDART_INF_F;
+      factor[row] = moved && !first ? ptx::ex2_approx_ftz(__fmul_rn(maximum[row] - block, scale_log2)) : 1.0f;
+      if (moved) {
+        maximum[row] = block;
+        offset[row] = block == -CUDART_INF_F ? 0.0f : -__fmul_rn(block, scale_log2);
       }
     }
-#pragma unroll
-    for (int row = 0; row < kThreadRows; ++row) {
-      const float block = quad_max(fmaxf(fmaxf(highest[row][0], highest[row][1]), maximum[row]));
-      const float moved_log2 = __fmul_rn(maximum[row] - block, scale_log2);
-      const bool first = maximum[row] == -CUDART_INF_F;
-      const bool moves = first || moved_log2 < -kRescaleThreshold;
-      factor[row] = moves && !first ? ptx::ex2_approx_ftz(moved_log2) : 1.0f;
-      maximum[row] = moves ? block : maximum[row];
-    }
-  }
-
-  // What is added to s * scale_log2. While the maximum is -inf all scores are -inf: subtract 0, not -inf, so that p
-  // is 0 and not NaN.
-  __device__ __forceinline__ float exponent_offset(int row, float scale_log2) const {
-    return maximum[row] == -CUDART_INF_F ? 0.0f : -__fmul_rn(maximum[row], scale_log2);
   }
 };
 
-// Scores [first, last) of a thread to probabilities, in place, added to the sums `partial`.
-template <int polynomial, int first, int last, int count>
-__device__ __forceinline__ void exponentials(float (&s)[count], float scale_log2, const float (&offset)[kThreadRows],
-                                             float (&partial)[kThreadRows]) {
+// Largest score of each row among the columns of this thread.
+template <int count>
+__device__ __forceinline__ void row_maximum(const float (&s)[count], float (&highest)[kThreadRows]) {
+  constexpr int chains = 2;
+  float chain[kThreadRows][chains];
 #pragma unroll
-  for (int i = first; i < last; ++i) {
-    const int row = i / 2 % 2;
-    const float x = __fmaf_rn(s[i], scale_log2, offset[row]);
-    const bool by_polynomial = polynomial != 0 && i / 4 % (polynomial != 0 ? polynomial : 1) == 1;
-    s[i] = by_polynomial ? exp2_polynomial(x) : ptx::ex2_approx_ftz(x);
-    partial[row] = i == 0 || i == 2 ? s[i] : __fadd_rn(partial[row], s[i]);
+  for (int i = 0; i < count; ++i) {
+    float& c = chain[i / 2 % 2][i % 2];
+    c = i < 4 ? s[i] : fmaxf(c, s[i]);
   }
+#pragma unroll
+  for (int row = 0; row < kThreadRows; ++row) highest[row] = fmaxf(chain[row][0], chain[row][1]);
 }
 
-// Probabilities to the A operand of the value product: 16 keys are four registers.
-template <class Element, int count>
-__device__ __forceinline__ void pack(uint32_t (&p)[count / 2], const float (&s)[count]) {
+// Scores of a thread to probabilities, packed as the A operand of the value product (16 keys are four registers), and
+// their sums.
+template <class Element, int polynomial, int count>
+__device__ __forceinline__ void exponentials(const float (&s)[count], uint32_t (&p)[count / 2], float scale_log2,
+                                             const float (&offset)[kThreadRows], float (&partial)[kThreadRows]) {
 #pragma unroll
-  for (int i = 0; i < count / 2; ++i) p[i] = Element::pack(s[2 * i], s[2 * i + 1]);
+  for (int i = 0; i < count; i += 2) {
+    const int row = i / 2 % 2;
+    float e[2];
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      const float x = __fmaf_rn(s[i + k], scale_log2, offset[row]);
+      const bool by_polynomial = polynomial != 0 && i / 4 % (polynomial != 0 ? polynomial : 1) == 1;
+      e[k] = by_polynomial ? exp2_polynomial(x) : ptx::ex2_approx_ftz(x);
+      partial[row] = i < 4 && k == 0 ? e[k] : __fadd_rn(partial[row], e[k]);
+    }
+    p[i / 2] = Element::pack(e[0], e[1]);
+  }
 }
 
 }  // namespace fa4::hopper

@@ -65,7 +65,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 
   float s[kScores], o[kOutputs];
-  uint32_t p[kScores / 2];
+  uint32_t p0[kScores / 2], p1[T::kTwoP ? kScores / 2 : 1];
   RowState state;
   auto q = PipelineState<kQSlots>::consumer();
   auto kv = PipelineState<c.kv_slots>::consumer();
@@ -114,24 +114,19 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     }
     ptx::wgmma_commit_group();
   };
-  // O (+)= P V, in two parts.
-  const auto issue_values = [&](int v_slot, bool accumulate, auto first, auto last) {
+  using Probabilities = uint32_t[kScores / 2];
+  const auto issue_values = [&](Probabilities& p, int v_slot, bool accumulate) {  // O (+)= P V
     const uint32_t v_tile = SharedDescriptor::template mn_major<T::kKvHalfBytes>(cta.kv_tile(v_slot));
-    if constexpr (decltype(first)::value == 0) {
-      ptx::tied(p);
-      ptx::tied(o);
-    }
+    ptx::tied(p);
+    ptx::tied(o);
     ptx::wgmma_fence();
 #pragma unroll
-    for (int step = decltype(first)::value; step < decltype(last)::value; ++step) {
+    for (int step = 0; step < T::kValueSteps; ++step) {
       ptx::wgmma_rs<Element::kMmaType>(o, p + 4 * step, SharedDescriptor::mn_major_step(v_tile, step),
                                        step > 0 || accumulate);
     }
     ptx::wgmma_commit_group();
   };
-  constexpr std::integral_constant<int, 0> kFirst;
-  constexpr std::integral_constant<int, T::kValueStepsAhead> kAhead;
-  constexpr std::integral_constant<int, T::kValueSteps> kLast;
 
   // Of the 64 rows, a thread holds this one and the eighth after it.
   const auto own_row = [](int thread) { return thread / 32 * 16 + thread % 32 / 4; };
@@ -228,25 +223,32 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
       mask_row(s, i, visible - block * c.block_keys, thread % 4);
     }
   };
-  float offset[kThreadRows], factor[kThreadRows], partial[kThreadRows];
-  const auto update_maximum = [&] {
-    state.update_maximum(s, scale_log2, factor);
+  // The block in `s`: P to `to`, and O's factor. True if a row of this warp has moved, else all factors are 1.
+  const auto softmax = [&](Probabilities& to, float (&factor)[kThreadRows]) {
+    float partial[kThreadRows];
+    exponentials<Element, c.polynomial>(s, to, scale_log2, state.offset, partial);
+    // This branch also keeps ptxas from moving the exponentials behind the wait for the value product that they run
+    // beside.
+    const bool moved = ptx::vote_sync_any(state.moves(0, partial[0]) | state.moves(1, partial[1]));
+    if (moved) {
+      float highest[kThreadRows];
+      row_maximum(s, highest);
+      state.move_maximum(partial, highest, scale_log2, factor);
+      exponentials<Element, c.polynomial>(s, to, scale_log2, state.offset, partial);
 #pragma unroll
-    for (int i = 0; i < kThreadRows; ++i) offset[i] = state.exponent_offset(i, scale_log2);
-  };
-  // Exponentials up to the point where the value product of the block before is awaited. ptxas would move them behind
-  // that wait, did not a branch before it depend on their sum, which is never negative: hence this vote.
-  // True if a row of this warp needs O rescaled.
-  const auto exponentials_ahead = [&] {
-    exponentials<c.polynomial, 0, T::kExponentialsAhead>(s, scale_log2, offset, partial);
-    ptx::tied(partial);
-    return ptx::vote_sync_any(fminf(factor[0], factor[1]) < 1.0f || fminf(partial[0], partial[1]) < 0.0f);
-  };
-  const auto exponentials_behind = [&] {
-    exponentials<c.polynomial, T::kExponentialsAhead, kScores>(s, scale_log2, offset, partial);
+      for (int i = 0; i < kThreadRows; ++i) state.sum[i] = __fmul_rn(state.sum[i], factor[i]);
+    }
 #pragma unroll
-    for (int i = 0; i < kThreadRows; ++i) state.sum[i] = __fmaf_rn(state.sum[i], factor[i], partial[i]);
-    pack<Element, kScores>(p, s);
+    for (int i = 0; i < kThreadRows; ++i) state.sum[i] = __fadd_rn(state.sum[i], partial[i]);
+    return moved;
+  };
+  // The same for the first block of a task, where all rows move.
+  const auto first_softmax = [&](Probabilities& to) {
+    float partial[kThreadRows] = {}, highest[kThreadRows], factor[kThreadRows];
+    state.reset();
+    row_maximum(s, highest);
+    state.move_maximum(partial, highest, scale_log2, factor);
+    exponentials<Element, c.polynomial>(s, to, scale_log2, state.offset, state.sum);
   };
 
   const auto enter_task = [&] {
@@ -256,11 +258,11 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     // The low blocks that every row of this warpgroup sees entirely: they run no mask code.
     const int32_t all_see = visible_keys<c.causal>(first_position, params.seq_q, params.seq_kv);
     unmasked = all_see > 0 ? all_see / c.block_keys : 0;
-    more = walk.next();
   };
 
   // The first block of all: nothing to overlap with in this warpgroup.
   enter_task();
+  more = walk.next();
   int32_t block = blocks - 1;
   wait_q();
   KvSlot next = next_kv();
@@ -273,48 +275,53 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   ptx::wgmma_wait_group<0>();
   ptx::tied(s);
   release_kv(k.index);
-  state.reset();
   if (block >= unmasked) mask(block);
-  update_maximum();
-  exponentials_ahead();
-  exponentials_behind();
+  first_softmax(p0);
   bool accumulate = false;
 
-  for (;;) {
-    const auto step = [&](auto masked) {
-      const KvSlot k = next, v = next_kv();
-      wait_kv(k);
-      order_wait();
-      issue_scores(q.index, k.index);
-      wait_kv(v);
-      issue_values(v.index, accumulate, kFirst, kAhead);
-      order_pass();
-      ptx::wgmma_wait_group<1>();
-      ptx::tied(s);
-      release_kv(k.index);
-      if constexpr (decltype(masked)::value) mask(block);
-      update_maximum();
-      issue_values(v.index, true, kAhead, kLast);
-      accumulate = true;
-      next = next_kv();
-      if (exponentials_ahead()) {
+  // Scores of the next block, value product of the last one.
+  KvSlot v;
+  const auto issue = [&](Probabilities& p) {
+    k = next, v = next_kv();
+    wait_kv(k);
+    order_wait();
+    issue_scores(q.index, k.index);
+    wait_kv(v);
+    issue_values(p, v.index, accumulate);
+    order_pass();
+  };
+  const auto await_scores = [&] {
+    ptx::wgmma_wait_group<1>();
+    ptx::tied(s);
+    release_kv(k.index);
+    next = next_kv();
+  };
+  const auto await_values = [&] {
+    ptx::wgmma_wait_group<0>();
+    ptx::tied(o);
+    release_kv(v.index);
+  };
+
+  // One block, not the first of a task: P in `from`, and in `to` afterwards.
+  const auto step = [&](auto masked, Probabilities& from, Probabilities& to) {
+    issue(from);
+    accumulate = true;
+    await_scores();
+    if constexpr (decltype(masked)::value) mask(block);
+    if constexpr (!T::kTwoP) await_values();
+    float factor[kThreadRows];
+    if (softmax(to, factor)) {
+      if constexpr (T::kTwoP) {
         ptx::wgmma_wait_group<0>();
         ptx::tied(o);
-#pragma unroll
-        for (int i = 0; i < kOutputs; ++i) o[i] = __fmul_rn(o[i], factor[i / 2 % 2]);
       }
-      ptx::wgmma_wait_group<0>();
-      ptx::tied(o);
-      release_kv(v.index);
-      exponentials_behind();
-    };
-
-    --block;
-    for (; block >= unmasked; --block) step(std::true_type{});
-    for (; block >= 0; --block) step(std::false_type{});
-    if (!more) break;
-
-    // The last value product of this task behind the first scores of the next.
+#pragma unroll
+      for (int i = 0; i < kOutputs; ++i) o[i] = __fmul_rn(o[i], factor[i / 2 % 2]);
+    }
+    if constexpr (T::kTwoP) await_values();
+  };
+  // The first block of a task: O of the task before it leaves.
+  const auto seam = [&](Probabilities& from, Probabilities& to) {
     const Task ended_task = task;
     const int32_t ended_position = first_position;
     const int ended_slot = q.index;
@@ -322,43 +329,68 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     enter_task();
     block = blocks - 1;
     wait_q();
-    k = next;
-    const KvSlot v = next_kv();
-    wait_kv(k);
-    order_wait();
-    issue_scores(q.index, k.index);
-    wait_kv(v);
-    issue_values(v.index, accumulate, kFirst, kAhead);
-    order_pass();
+    issue(from);
     accumulate = false;
+    more = walk.next();
     const Divisor divisor = finish_rows(state, ended_task, ended_position);
-    state.reset();
-    ptx::wgmma_wait_group<1>();
-    ptx::tied(s);
-    release_kv(k.index);
+    await_scores();
     if (block >= unmasked) mask(block);
-    update_maximum();
-    issue_values(v.index, true, kAhead, kLast);
-    next = next_kv();
-    if (exponentials_ahead()) ptx::wgmma_wait_group<0>();
-    ptx::wgmma_wait_group<0>();
-    ptx::tied(o);
-    release_kv(v.index);
-    finish_o(divisor, ended_slot);
-    exponentials_behind();
-  }
+    if constexpr (!T::kTwoP) {
+      await_values();
+      finish_o(divisor, ended_slot);
+    }
+    first_softmax(to);
+    if constexpr (T::kTwoP) {
+      if (ptx::vote_sync_any(state.sum[0] < 0.0f || state.sum[1] < 0.0f)) ptx::wgmma_wait_group<0>();
+      await_values();
+      finish_o(divisor, ended_slot);
+    }
+  };
+  const auto last = [&](Probabilities& p) {
+    order_wait();
+    v = next;
+    wait_kv(v);
+    issue_values(p, v.index, accumulate);
+    if (consumer + 1 != c.consumers) order_pass();
+    const Divisor divisor = finish_rows(state, task, first_position);
+    await_values();
+    finish_o(divisor, q.index);
+  };
 
-  // The last value product of all.
-  order_wait();
-  const KvSlot v = next;
-  wait_kv(v);
-  issue_values(v.index, accumulate, kFirst, kLast);
-  if (consumer + 1 != c.consumers) order_pass();
-  const Divisor divisor = finish_rows(state, task, first_position);
-  ptx::wgmma_wait_group<0>();
-  ptx::tied(o);
-  release_kv(v.index);
-  finish_o(divisor, q.index);
+  if constexpr (T::kTwoP) {
+    bool in_p1 = false;
+    const auto steps = [&](auto masked, int32_t end) {
+      for (; block >= end; --block, in_p1 = !in_p1) {
+        if (in_p1)
+          step(masked, p1, p0);
+        else
+          step(masked, p0, p1);
+      }
+    };
+    for (;; in_p1 = !in_p1) {
+      --block;
+      steps(std::true_type{}, unmasked);
+      steps(std::false_type{}, 0);
+      if (!more) break;
+      if (in_p1)
+        seam(p1, p0);
+      else
+        seam(p0, p1);
+    }
+    if (in_p1)
+      last(p1);
+    else
+      last(p0);
+  } else {
+    for (;;) {
+      --block;
+      for (; block >= unmasked; --block) step(std::true_type{}, p0, p0);
+      for (; block >= 0; --block) step(std::false_type{}, p0, p0);
+      if (!more) break;
+      seam(p0, p0);
+    }
+    last(p0);
+  }
 }
 
 }  // namespace fa4::hopper
