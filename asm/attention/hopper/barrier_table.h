@@ -31,7 +31,7 @@ struct BarrierRow {
 // clang-format off
 inline constexpr BarrierRow kBarriers[] = {
     {BarrierId::q_full, "q.full", BarrierStages::q_slots, BarrierArrivals::one,
-     "load (1 lane) and TMA", "consumer", "Q of the warpgroup has landed"},
+     "load (1 lane) and TMA", "consumer", "Q of the warpgroup has landed, and the task record is written"},
     {BarrierId::q_empty, "q.empty", BarrierStages::q_slots, BarrierArrivals::one,
      "store (1 lane)", "load", "TMA has read the O that took the place of Q"},
     {BarrierId::o_full, "o.full", BarrierStages::q_slots, BarrierArrivals::warps,
@@ -48,9 +48,9 @@ constexpr const BarrierRow& barrier_row(BarrierId id) {
   return kBarriers[static_cast<uint32_t>(id)];
 }
 
-constexpr uint32_t barrier_count(BarrierId id, int consumers, int kv_slots) {
-  return barrier_row(id).stages == BarrierStages::q_slots ? 2 * static_cast<uint32_t>(consumers)
-                                                          : static_cast<uint32_t>(kv_slots);
+// `q_stages`: slots of Q times consumers.
+constexpr uint32_t barrier_count(BarrierId id, int q_stages, int kv_slots) {
+  return static_cast<uint32_t>(barrier_row(id).stages == BarrierStages::q_slots ? q_stages : kv_slots);
 }
 
 constexpr uint32_t barrier_arrivals(BarrierId id, int consumers, int cluster) {
@@ -63,15 +63,15 @@ constexpr uint32_t barrier_arrivals(BarrierId id, int consumers, int cluster) {
 }
 
 // Index of the first mbarrier of a row in the array of all of them.
-constexpr uint32_t barrier_slot(BarrierId id, int consumers, int kv_slots) {
+constexpr uint32_t barrier_slot(BarrierId id, int q_stages, int kv_slots) {
   uint32_t slot = 0;
   for (uint32_t row = 0; row < static_cast<uint32_t>(id); ++row)
-    slot += barrier_count(static_cast<BarrierId>(row), consumers, kv_slots);
+    slot += barrier_count(static_cast<BarrierId>(row), q_stages, kv_slots);
   return slot;
 }
 
-constexpr uint32_t barrier_slots(int consumers, int kv_slots) {
-  return barrier_slot(static_cast<BarrierId>(kBarrierKinds), consumers, kv_slots);
+constexpr uint32_t barrier_slots(int q_stages, int kv_slots) {
+  return barrier_slot(static_cast<BarrierId>(kBarrierKinds), q_stages, kv_slots);
 }
 
 constexpr bool barrier_rows_consistent() {

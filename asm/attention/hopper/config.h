@@ -15,6 +15,7 @@ struct Config {
   bool causal;     // bottom-right aligned
   int consumers;   // warpgroups that compute, 64 rows of Q each
   int block_keys;  // keys of a K/V block
+  int q_slots;     // Q of this task and of the next ones; O leaves through the slot its Q came in
   int kv_slots;    // K and V blocks share one ring
   int cluster;     // CTAs that share K and V: each loads its part of a block into all of them
   int polynomial;  // of every so many groups of 8 columns, one takes its exponentials from the FMA pipe; 0: none
@@ -24,7 +25,6 @@ inline constexpr int kWarpgroupThreads = 128;
 inline constexpr int kWarpgroupRows = 64;  // rows of wgmma
 inline constexpr int kMmaK = 16;
 inline constexpr int kElementBytes = 2;
-inline constexpr int kQSlots = 2;  // Q of this task and of the next; O leaves through the slot its Q came in
 
 // A tile in shared memory is one or two halves of the head dimension, each [rows][64 elements] with 128-byte
 // swizzle.
@@ -74,11 +74,19 @@ struct Tile {
   static constexpr int kBoxBytes = kBoxKeys * kRowBytes;
   static_assert(kBoxesPerBlock % c.cluster == 0 && kBoxBytes * kBoxesPerBlock == kKvBytes);
 
+  // What everybody needs to know of a task. The load warp decodes it, and hands it over with Q.
+  struct TaskRecord {
+    int32_t batch, head_group;
+    int32_t first_position;  // query position of the first row of the CTA
+    int32_t blocks;          // of keys, that the task visits
+  };
+
   // Dynamic shared memory. The tiles come first: the swizzle wants them at multiples of 1024 bytes.
   struct SharedMap {
-    uint8_t q[kQSlots][c.consumers][kQBytes];
+    uint8_t q[c.q_slots][c.consumers][kQBytes];
     uint8_t kv[c.kv_slots][kKvBytes];
-    uint64_t barriers[barrier_slots(c.consumers, c.kv_slots)];
+    uint64_t barriers[barrier_slots(c.consumers * c.q_slots, c.kv_slots)];
+    alignas(16) TaskRecord task[c.q_slots];
   };
   static constexpr uint32_t kSharedBytes = sizeof(SharedMap);
   static_assert(kSharedBytes <= kMaxSharedBytes);
@@ -86,7 +94,7 @@ struct Tile {
   // Byte offset of the first mbarrier of a row from the start of dynamic shared memory.
   template <BarrierId id>
   static constexpr uint32_t kBarrierOffset = static_cast<uint32_t>(offsetof(SharedMap, barriers)) +
-                                             8 * barrier_slot(id, c.consumers, c.kv_slots);
+                                             8 * barrier_slot(id, c.consumers * c.q_slots, c.kv_slots);
 };
 
 }  // namespace fa4::hopper

@@ -4,6 +4,7 @@
 
 #include "../../ptx/cluster.cuh"
 #include "../../ptx/fence.cuh"
+#include "../../ptx/ldst.cuh"
 #include "../../ptx/mbarrier.cuh"
 #include "../../ptx/sync.cuh"
 #include "../params.h"
@@ -32,7 +33,7 @@ class BarrierRing {
   }
 
  private:
-  static constexpr uint32_t kCount = barrier_count(id, c.consumers, c.kv_slots);
+  static constexpr uint32_t kCount = barrier_count(id, c.consumers * c.q_slots, c.kv_slots);
   static constexpr uint32_t kArrivals = barrier_arrivals(id, c.consumers, c.cluster);
   uint32_t first_;  // shared::cta address
 };
@@ -79,6 +80,23 @@ struct Cta {
   }
   __device__ __forceinline__ uint32_t kv_tile(int slot) const {
     return shared + static_cast<uint32_t>(offsetof(typename Tile<c>::SharedMap, kv)) + slot * Tile<c>::kKvBytes;
+  }
+  __device__ __forceinline__ uint32_t task_record(int slot) const {
+    return shared + static_cast<uint32_t>(offsetof(typename Tile<c>::SharedMap, task)) +
+           slot * static_cast<int>(sizeof(typename Tile<c>::TaskRecord));
+  }
+  __device__ __forceinline__ void store_task(int slot, const typename Tile<c>::TaskRecord& task) const {
+    ptx::st_shared_v4(task_record(slot), task.batch, task.head_group, task.first_position, task.blocks);
+  }
+  __device__ __forceinline__ typename Tile<c>::TaskRecord load_task(int slot) const {
+    typename Tile<c>::TaskRecord task;
+    ptx::ld_shared_v4(task.batch, task.head_group, task.first_position, task.blocks, task_record(slot));
+    return task;
+  }
+  // Whether this CTA has a task in the given wave.
+  __device__ __forceinline__ bool has_task(int32_t wave) const {
+    return task_of(params.scheduler, static_cast<int32_t>(blockIdx.x) / c.cluster, wave,
+                   static_cast<int32_t>(gridDim.x) / c.cluster, params.task_count) >= 0;
   }
   __device__ __forceinline__ void init_barriers() const {
     q_full.init();

@@ -58,6 +58,7 @@ __device__ __forceinline__ int warpgroup_thread() {
 template <class Element, Config c>
 __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   using T = Tile<c>;
+  using TaskRecord = typename T::TaskRecord;
   constexpr int kScores = c.block_keys / 2;  // of a thread
   constexpr int kOutputs = c.head_dim / 2;
   const AttentionParams& params = cta.params;
@@ -67,7 +68,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   float s[kScores], o[kOutputs];
   uint32_t p0[kScores / 2], p1[T::kTwoP ? kScores / 2 : 1];
   RowState state;
-  auto q = PipelineState<kQSlots>::consumer();
+  auto q = PipelineState<c.q_slots>::consumer();
   auto kv = PipelineState<c.kv_slots>::consumer();
 
   // The next slot in the order of the ring. The first question to its barrier is put early, and the answer, used late.
@@ -131,20 +132,20 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   // Of the 64 rows, a thread holds this one and the eighth after it.
   const auto own_row = [](int thread) { return thread / 32 * 16 + thread % 32 / 4; };
 
-  // What O is divided by, and the LSE, to global memory. A row that saw no key is 0 whatever O holds.
+  // What O is divided by, and the LSE, to global memory.
   struct Divisor {
     float inverse[kThreadRows];
-    uint32_t keep[kThreadRows];
+    bool empty[kThreadRows];  // a row that saw no key is 0 whatever O holds
   };
-  const auto finish_rows = [&](const RowState& done, const Task& task, int32_t first_position) {
+  const auto finish_rows = [&](const RowState& done, const TaskRecord& task, int32_t first_position) {
     const int thread = warpgroup_thread();
     Divisor divisor;
     float lse[kThreadRows];
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i) {
       const float sum = quad_sum(done.sum[i]);
-      divisor.inverse[i] = __frcp_rn(sum);
-      divisor.keep[i] = sum == 0.0f ? 0u : 0xffffffffu;
+      divisor.inverse[i] = sum == 0.0f ? 0.0f : __frcp_rn(sum);
+      divisor.empty[i] = sum == 0.0f;
       lse[i] = sum == 0.0f ? -CUDART_INF_F : __fmaf_rn(done.maximum[i], params.scale, logf(sum));
     }
     if (params.lse != nullptr && thread % 4 == 0) {
@@ -164,6 +165,11 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   // O to the slot of Q, and on to the store warp.
   const auto finish_o = [&](const Divisor& divisor, int q_slot) {
     const uint32_t tile = cta.q_tile(q_slot, consumer);
+    if (__builtin_expect(ptx::vote_sync_any(divisor.empty[0] | divisor.empty[1]), false)) {
+#pragma unroll
+      for (int i = 0; i < kOutputs; ++i)
+        if (divisor.empty[i / 2 % 2]) o[i] = 0.0f;
+    }
     const int thread = warpgroup_thread();
     const int matrix_row = thread / 32 * 16 + thread % 16;
 #pragma unroll
@@ -172,9 +178,8 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         const int i = 4 * (g + k / 2) + 2 * (k % 2);
-        packed[k] = Element::pack(__fmul_rn(o[i], divisor.inverse[k % 2]),
-                                  __fmul_rn(o[i + 1], divisor.inverse[k % 2])) &
-                    divisor.keep[k % 2];
+        packed[k] =
+            Element::pack(__fmul_rn(o[i], divisor.inverse[k % 2]), __fmul_rn(o[i + 1], divisor.inverse[k % 2]));
       }
       const int piece = g + thread % 32 / 16;
       ptx::stmatrix_x4(tile + piece / 8 * T::kQHalfBytes + matrix_row * kRowBytes +
@@ -208,11 +213,10 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     cta.q_full.wait(q.index * c.consumers + consumer, q.phase);
     if (params.negate_scores != 0) negate_q(q.index);
   };
-  TaskWalk<c> walk(cta);
-  bool more = walk.next();
-  if (!more) return;
-  Task task = walk.task;
-  int32_t first_position, blocks, unmasked;
+  if (!cta.has_task(0)) return;
+  int32_t next_wave = 1;
+  TaskRecord task;
+  int32_t first_position, block, unmasked;
 
   const auto mask = [&](int32_t block) {
     const int thread = warpgroup_thread();
@@ -230,7 +234,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     // This branch also keeps ptxas from moving the exponentials behind the wait for the value product that they run
     // beside.
     const bool moved = ptx::vote_sync_any(state.moves(0, partial[0]) | state.moves(1, partial[1]));
-    if (moved) {
+    if (__builtin_expect(moved, false)) {
       float highest[kThreadRows];
       row_maximum(s, highest);
       state.move_maximum(partial, highest, scale_log2, factor);
@@ -251,19 +255,19 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     exponentials<Element, c.polynomial>(s, to, scale_log2, state.offset, state.sum);
   };
 
+  // Once Q has landed.
   const auto enter_task = [&] {
-    task = walk.task;
-    first_position = walk.position(consumer);
-    blocks = walk.blocks();
+    task = cta.load_task(q.index);
+    // The same in all lanes, and the compiler should know.
+    first_position = __shfl_sync(0xffffffffu, task.first_position, 0) +
+                     consumer * (kWarpgroupRows >> params.packed_heads_log2);
+    block = __shfl_sync(0xffffffffu, task.blocks, 0) - 1;
     // The low blocks that every row of this warpgroup sees entirely: they run no mask code.
     const int32_t all_see = visible_keys<c.causal>(first_position, params.seq_q, params.seq_kv);
     unmasked = all_see > 0 ? all_see / c.block_keys : 0;
   };
 
   // The first block of all: nothing to overlap with in this warpgroup.
-  enter_task();
-  more = walk.next();
-  int32_t block = blocks - 1;
   wait_q();
   KvSlot next = next_kv();
   KvSlot k = next;
@@ -272,6 +276,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   issue_scores(q.index, k.index);
   order_pass();
   next = next_kv();
+  enter_task();
   ptx::wgmma_wait_group<0>();
   ptx::tied(s);
   release_kv(k.index);
@@ -322,17 +327,14 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   };
   // The first block of a task: O of the task before it leaves.
   const auto seam = [&](Probabilities& from, Probabilities& to) {
-    const Task ended_task = task;
-    const int32_t ended_position = first_position;
     const int ended_slot = q.index;
     q.advance();
-    enter_task();
-    block = blocks - 1;
     wait_q();
     issue(from);
     accumulate = false;
-    more = walk.next();
-    const Divisor divisor = finish_rows(state, ended_task, ended_position);
+    const Divisor divisor = finish_rows(state, task, first_position);
+    enter_task();
+    ++next_wave;
     await_scores();
     if (block >= unmasked) mask(block);
     if constexpr (!T::kTwoP) {
@@ -371,7 +373,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
       --block;
       steps(std::true_type{}, unmasked);
       steps(std::false_type{}, 0);
-      if (!more) break;
+      if (!cta.has_task(next_wave)) break;
       if (in_p1)
         seam(p1, p0);
       else
@@ -386,7 +388,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
       --block;
       for (; block >= unmasked; --block) step(std::true_type{}, p0, p0);
       for (; block >= 0; --block) step(std::false_type{}, p0, p0);
-      if (!more) break;
+      if (!cta.has_task(next_wave)) break;
       seam(p0, p0);
     }
     last(p0);
