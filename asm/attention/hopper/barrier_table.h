@@ -31,9 +31,9 @@ struct BarrierRow {
 // clang-format off
 inline constexpr BarrierRow kBarriers[] = {
     {BarrierId::q_full, "q.full", BarrierStages::q_slots, BarrierArrivals::one,
-     "load (1 lane) and TMA", "consumer", "Q of the warpgroup has landed, and the task record is written"},
+     "query (1 lane) and TMA", "consumer", "Q of the warpgroup has landed, and the task record is written"},
     {BarrierId::q_empty, "q.empty", BarrierStages::q_slots, BarrierArrivals::one,
-     "store (1 lane)", "load", "TMA has read the O that took the place of Q"},
+     "store (1 lane)", "query", "TMA has read the O that took the place of Q"},
     {BarrierId::o_full, "o.full", BarrierStages::q_slots, BarrierArrivals::warps,
      "consumer", "store", "O of the warpgroup stands where its Q was"},
     {BarrierId::kv_full, "kv.full", BarrierStages::kv_slots, BarrierArrivals::one,

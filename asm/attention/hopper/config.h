@@ -39,8 +39,9 @@ inline constexpr uint32_t kMaxSharedBytes = 232448;  // what a CTA of compute ca
 inline constexpr int kRegistersPerSm = 65536;
 
 // The cast. Warpgroup 0 moves data, the others compute.
-inline constexpr int kLoadWarp = 0;
-inline constexpr int kStoreWarp = 1;
+inline constexpr int kLoadWarp = 0;   // K and V
+inline constexpr int kQueryWarp = 1;  // Q
+inline constexpr int kStoreWarp = 2;  // O
 
 template <Config c>
 struct Tile {
@@ -74,7 +75,7 @@ struct Tile {
   static constexpr int kBoxBytes = kBoxKeys * kRowBytes;
   static_assert(kBoxesPerBlock % c.cluster == 0 && kBoxBytes * kBoxesPerBlock == kKvBytes);
 
-  // What everybody needs to know of a task. The load warp decodes it, and hands it over with Q.
+  // What everybody needs to know of a task. The query warp hands it over with Q.
   struct TaskRecord {
     int32_t batch, head_group;
     int32_t first_position;  // query position of the first row of the CTA

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // FlashAttention forward for Hopper (sm_90a): who does what. Read this first.
 //
-//   warpgroup 0      warp 0: load, Q, K, V by TMA (roles/load.cuh); warp 1: store, O by TMA (roles/store.cuh)
+//   warpgroup 0      by TMA, one lane each: warp 0 loads K and V (roles/load.cuh), warp 1 Q (roles/query.cuh), warp 2
+//                    stores O (roles/store.cuh)
 //   warpgroups 1..n  consumers, 64 rows each: both products and softmax (roles/consumer.cuh)
 //
-//   load --q.full, kv.full--> consumers --o.full--> store --q.empty--> load
-//                             consumers --kv.empty--> load
+//   load --kv.full--> consumers --kv.empty--> load
+//   query --q.full--> consumers --o.full--> store --q.empty--> query
 //
 // Sizes are in config.h, all barriers in barrier_table.h.
 #pragma once
@@ -15,6 +16,7 @@
 #include "cta.cuh"
 #include "roles/consumer.cuh"
 #include "roles/load.cuh"
+#include "roles/query.cuh"
 #include "roles/store.cuh"
 
 namespace fa4::hopper {
@@ -40,6 +42,7 @@ __device__ __forceinline__ void forward(const AttentionParams& params) {
     ptx::setmaxnreg_dec<T::kProducerRegisters>();
     const bool elected = ptx::elect_sync();
     if (warp == kLoadWarp && elected) load_role<c>(cta);
+    if (warp == kQueryWarp && elected) query_role<c>(cta);
     if (warp == kStoreWarp && elected) store_role<c>(cta);
     ptx::bar_warp_sync();
   } else {

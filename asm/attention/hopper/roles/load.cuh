@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Load: one lane that moves Q, K and V into shared memory, as far ahead of the consumers as the slots allow. The
-// blocks of all tasks are one stream, in which V follows the K of the next block:
-//   Q K[n-1] | K[n-2] V[n-1] | ... | K[0] V[1] | Q' K'[n-1] V[0] | ...
+// Load: one lane that moves K and V into shared memory, as far ahead of the consumers as the slots allow. The blocks of
+// all tasks are one stream, in which V follows the K of the next block:
+//   K[n-1] | K[n-2] V[n-1] | ... | K[0] V[1] | K'[n-1] V[0] | ...
 // In a cluster each CTA loads its boxes of a block into all CTAs.
 #pragma once
 
@@ -14,11 +14,9 @@ template <Config c>
 __device__ __forceinline__ void load_role(const Cta<c>& cta) {
   using T = Tile<c>;
   const AttentionParams& params = cta.params;
-  ptx::prefetch_tensormap(&params.q);
   ptx::prefetch_tensormap(&params.k);
   ptx::prefetch_tensormap(&params.v);
 
-  auto q = PipelineState<c.q_slots>::producer();
   auto kv = PipelineState<c.kv_slots>::producer();
 
   const auto load_kv = [&](const CUtensorMap& tensor, int32_t kv_head, int32_t key, int32_t batch) {
@@ -46,23 +44,9 @@ __device__ __forceinline__ void load_role(const Cta<c>& cta) {
   int32_t v_head = 0, v_key = -1, v_batch = 0;  // of the block whose V is still to come
   for (TaskWalk<c> walk(cta); walk.next();) {
     const Task task = walk.task;
-    const int32_t first_head = task.head_group << params.packed_heads_log2;
-    const int32_t blocks = walk.blocks();
-#pragma unroll 1
-    for (int i = 0; i < c.consumers; ++i) cta.q_empty.wait(q.index * c.consumers + i, q.phase);
-    cta.store_task(q.index, {task.batch, task.head_group, walk.position(0), blocks});
-#pragma unroll 1
-    for (int i = 0; i < c.consumers; ++i) {
-      const int stage = q.index * c.consumers + i;
-      cta.q_full.arrive_expect_tx(stage, T::kQBytes);
-      const int32_t coordinates[5] = {0, first_head, walk.position(i), 0, task.batch};
-      ptx::cp_async_bulk_tensor_load(cta.q_tile(q.index, i), &params.q, coordinates, cta.q_full.address(stage));
-    }
-    q.advance();
-
     const int32_t kv_head = task.head_group / params.groups_per_kv_head;
     const bool no_keys = walk.keys() <= 0;
-    for (int32_t block = blocks - 1; block >= 0; --block) {
+    for (int32_t block = walk.blocks() - 1; block >= 0; --block) {
       const int32_t key = no_keys ? (params.seq_kv > 0 ? params.seq_kv : 1) : block * c.block_keys;
       load_kv(params.k, kv_head, key, task.batch);
       if (v_key >= 0) load_kv(params.v, v_head, v_key, v_batch);
