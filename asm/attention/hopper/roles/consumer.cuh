@@ -132,12 +132,12 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   // Of the 64 rows, a thread holds this one and the eighth after it.
   const auto own_row = [](int thread) { return thread / 32 * 16 + thread % 32 / 4; };
 
-  // What O is divided by, and the LSE, to global memory.
+  // What O is multiplied by: 1 / sum, or 0 for a row that saw no key. The LSE goes to global memory.
   struct Divisor {
     float inverse[kThreadRows];
-    bool empty[kThreadRows];  // a row that saw no key is 0 whatever O holds
   };
   const auto finish_rows = [&](const RowState& done, const TaskRecord& task, int32_t first_position) {
+    constexpr float ln2 = 0.693147181f;
     const int thread = warpgroup_thread();
     Divisor divisor;
     float lse[kThreadRows];
@@ -145,8 +145,8 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     for (int i = 0; i < kThreadRows; ++i) {
       const float sum = quad_sum(done.sum[i]);
       divisor.inverse[i] = sum == 0.0f ? 0.0f : __frcp_rn(sum);
-      divisor.empty[i] = sum == 0.0f;
-      lse[i] = sum == 0.0f ? -CUDART_INF_F : __fmaf_rn(done.maximum[i], params.scale, logf(sum));
+      lse[i] = sum == 0.0f ? -CUDART_INF_F
+                           : __fmaf_rn(done.maximum[i], params.scale, __fmul_rn(ptx::lg2_approx_ftz(sum), ln2));
     }
     if (params.lse != nullptr && thread % 4 == 0) {
 #pragma unroll
@@ -162,30 +162,32 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     }
     return divisor;
   };
-  // O to the slot of Q, and on to the store warp.
+  // O to the slot of Q, and on to the store warp. A row that saw no key is 0 whatever O holds.
   const auto finish_o = [&](const Divisor& divisor, int q_slot) {
     const uint32_t tile = cta.q_tile(q_slot, consumer);
-    if (__builtin_expect(ptx::vote_sync_any(divisor.empty[0] | divisor.empty[1]), false)) {
-#pragma unroll
-      for (int i = 0; i < kOutputs; ++i)
-        if (divisor.empty[i / 2 % 2]) o[i] = 0.0f;
-    }
     const int thread = warpgroup_thread();
     const int matrix_row = thread / 32 * 16 + thread % 16;
+    const auto store = [&](auto with_empty_rows) {
 #pragma unroll
-    for (int g = 0; g < c.head_dim / 8; g += 2) {  // two groups of 8 columns
-      uint32_t packed[4];
+      for (int g = 0; g < c.head_dim / 8; g += 2) {  // two groups of 8 columns
+        uint32_t packed[4];
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        const int i = 4 * (g + k / 2) + 2 * (k % 2);
-        packed[k] =
-            Element::pack(__fmul_rn(o[i], divisor.inverse[k % 2]), __fmul_rn(o[i + 1], divisor.inverse[k % 2]));
+        for (int k = 0; k < 4; ++k) {
+          const int i = 4 * (g + k / 2) + 2 * (k % 2);
+          packed[k] =
+              Element::pack(__fmul_rn(o[i], divisor.inverse[k % 2]), __fmul_rn(o[i + 1], divisor.inverse[k % 2]));
+          if (decltype(with_empty_rows)::value && divisor.inverse[k % 2] == 0.0f) packed[k] = 0;
+        }
+        const int piece = g + thread % 32 / 16;
+        ptx::stmatrix_x4(tile + piece / 8 * T::kQHalfBytes + matrix_row * kRowBytes +
+                             ((piece % 8) ^ (matrix_row % 8)) * 16,
+                         packed);
       }
-      const int piece = g + thread % 32 / 16;
-      ptx::stmatrix_x4(tile + piece / 8 * T::kQHalfBytes + matrix_row * kRowBytes +
-                           ((piece % 8) ^ (matrix_row % 8)) * 16,
-                       packed);
-    }
+    };
+    if (__builtin_expect(ptx::vote_sync_any(divisor.inverse[0] == 0.0f | divisor.inverse[1] == 0.0f), false))
+      store(std::true_type{});
+    else
+      store(std::false_type{});
     ptx::fence_proxy_async_shared_cta();
     ptx::bar_warp_sync();
     if (lane == 0) cta.o_full.arrive(q_slot * c.consumers + consumer);
