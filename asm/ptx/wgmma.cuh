@@ -47,20 +47,15 @@ __device__ __forceinline__ void tied(uint32_t (&r)[count]) {
 #define FA4_D32                                                                                               \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
   "%23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define FA4_D48 FA4_D32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-#define FA4_D64 FA4_D48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define FA4_D80 FA4_D64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-#define FA4_D88 FA4_D80 ", %80, %81, %82, %83, %84, %85, %86, %87"
-#define FA4_D96 FA4_D88 ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define FA4_D64                                                                                              \
+  FA4_D32                                                                                                    \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"                                                                                            \
+  ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define FA4_IO8(i)                                                                                         \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
       "+f"(d[i + 7])
 #define FA4_IO32 FA4_IO8(0), FA4_IO8(8), FA4_IO8(16), FA4_IO8(24)
-#define FA4_IO48 FA4_IO32, FA4_IO8(32), FA4_IO8(40)
-#define FA4_IO64 FA4_IO48, FA4_IO8(48), FA4_IO8(56)
-#define FA4_IO80 FA4_IO64, FA4_IO8(64), FA4_IO8(72)
-#define FA4_IO88 FA4_IO80, FA4_IO8(80)
-#define FA4_IO96 FA4_IO88, FA4_IO8(88)
+#define FA4_IO64 FA4_IO32, FA4_IO8(32), FA4_IO8(40), FA4_IO8(48), FA4_IO8(56)
 
 // Element types by their PTX name.
 enum class MmaType { f16, bf16 };
@@ -102,28 +97,15 @@ __device__ __forceinline__ void wgmma_rs(float (&d)[registers], const uint32_t* 
   }
 #define FA4_WGMMA_BOTH(FORM, N, R, A, B, P) FORM(f16, N, R, A, B, P) FORM(bf16, N, R, A, B, P)
 
-FA4_WGMMA_BOTH(FA4_WGMMA_SS, 64, 32, "32", "33", "34")
-FA4_WGMMA_BOTH(FA4_WGMMA_SS, 96, 48, "48", "49", "50")
 FA4_WGMMA_BOTH(FA4_WGMMA_SS, 128, 64, "64", "65", "66")
-FA4_WGMMA_BOTH(FA4_WGMMA_SS, 160, 80, "80", "81", "82")
-FA4_WGMMA_BOTH(FA4_WGMMA_SS, 176, 88, "88", "89", "90")
-FA4_WGMMA_BOTH(FA4_WGMMA_SS, 192, 96, "96", "97", "98")
 FA4_WGMMA_BOTH(FA4_WGMMA_RS, 64, 32, "%32, %33, %34, %35", "36", "37")
 FA4_WGMMA_BOTH(FA4_WGMMA_RS, 128, 64, "%64, %65, %66, %67", "68", "69")
 
 #undef FA4_D32
-#undef FA4_D48
 #undef FA4_D64
-#undef FA4_D80
-#undef FA4_D88
-#undef FA4_D96
 #undef FA4_IO8
 #undef FA4_IO32
-#undef FA4_IO48
 #undef FA4_IO64
-#undef FA4_IO80
-#undef FA4_IO88
-#undef FA4_IO96
 #undef FA4_WGMMA_SS
 #undef FA4_WGMMA_RS
 #undef FA4_WGMMA_BOTH

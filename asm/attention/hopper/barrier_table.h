@@ -15,7 +15,7 @@ enum class BarrierStages : uint32_t {
 enum class BarrierArrivals : uint32_t {
   one,             // of one lane; with bytes where TMA signals
   warps,           // of the four warps of a warpgroup
-  consumer_warps,  // of all consumer warps of the cluster
+  consumer_warps,  // of all consumer warps
 };
 
 struct BarrierRow {
@@ -37,9 +37,9 @@ inline constexpr BarrierRow kBarriers[] = {
     {BarrierId::o_full, "o.full", BarrierStages::q_slots, BarrierArrivals::warps,
      "consumer", "store", "O of the warpgroup stands where its Q was"},
     {BarrierId::kv_full, "kv.full", BarrierStages::kv_slots, BarrierArrivals::one,
-     "load (1 lane) and TMA, of all CTAs", "consumers", "K or V block has landed in the slot"},
+     "load (1 lane) and TMA", "consumers", "K or V block has landed in the slot"},
     {BarrierId::kv_empty, "kv.empty", BarrierStages::kv_slots, BarrierArrivals::consumer_warps,
-     "consumers of all CTAs", "load", "MMAs of all consumers have read the slot"},
+     "consumers", "load", "MMAs of all consumers have read the slot"},
 };
 // clang-format on
 inline constexpr uint32_t kBarrierKinds = sizeof(kBarriers) / sizeof(kBarriers[0]);
@@ -53,11 +53,11 @@ constexpr uint32_t barrier_count(BarrierId id, int q_stages, int kv_slots) {
   return static_cast<uint32_t>(barrier_row(id).stages == BarrierStages::q_slots ? q_stages : kv_slots);
 }
 
-constexpr uint32_t barrier_arrivals(BarrierId id, int consumers, int cluster) {
+constexpr uint32_t barrier_arrivals(BarrierId id, int consumers) {
   switch (barrier_row(id).arrivals) {
     case BarrierArrivals::one: return 1;
     case BarrierArrivals::warps: return 4;
-    case BarrierArrivals::consumer_warps: return 4 * static_cast<uint32_t>(consumers * cluster);
+    case BarrierArrivals::consumer_warps: return 4 * static_cast<uint32_t>(consumers);
   }
   return 0;
 }

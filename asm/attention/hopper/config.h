@@ -15,16 +15,14 @@ struct Config {
   bool causal;     // bottom-right aligned
   int consumers;   // warpgroups that compute, 64 rows of Q each
   int block_keys;  // keys of a K/V block
-  int q_slots;     // Q of this task and of the next ones; O leaves through the slot its Q came in
   int kv_slots;    // K and V blocks share one ring
-  int cluster;     // CTAs that share K and V: each loads its part of a block into all of them
-  int polynomial;  // of every so many groups of 8 columns, one takes its exponentials from the FMA pipe; 0: none
 };
 
 inline constexpr int kWarpgroupThreads = 128;
 inline constexpr int kWarpgroupRows = 64;  // rows of wgmma
 inline constexpr int kMmaK = 16;
 inline constexpr int kElementBytes = 2;
+inline constexpr int kQSlots = 2;  // Q of this task and of the next; O leaves through the slot its Q came in
 
 // A tile in shared memory is one or two halves of the head dimension, each [rows][64 elements] with 128-byte
 // swizzle.
@@ -47,7 +45,7 @@ template <Config c>
 struct Tile {
   static constexpr int kThreads = (1 + c.consumers) * kWarpgroupThreads;
   static constexpr int kHalves = c.head_dim / kHalfColumns;
-  static constexpr int kTaskRows = c.cluster * c.consumers * kWarpgroupRows;  // query positions times packed heads
+  static constexpr int kTaskRows = c.consumers * kWarpgroupRows;  // query positions times packed heads
 
   static constexpr int kQHalfBytes = kWarpgroupRows * kRowBytes;
   static constexpr int kQBytes = kHalves * kQHalfBytes;  // of one warpgroup
@@ -56,7 +54,8 @@ struct Tile {
 
   static constexpr int kScoreSteps = c.head_dim / kMmaK;
   static constexpr int kValueSteps = c.block_keys / kMmaK;
-  // Where there are registers for two P, the next one is made while MMAs read the other. Else softmax first awaits them.
+  // Where there are registers for two P, the next one is made while MMAs read the other. Else softmax awaits them
+  // first.
   static constexpr bool kTwoP = c.consumers == 2;
 
   // Registers of a thread once its role starts; the launch gives everybody the same share.
@@ -69,12 +68,6 @@ struct Tile {
   static_assert(c.block_keys / 4 < kRescaleSum);  // a row moves only if its maximum grows
   static_assert(kQHalfBytes % kSharedAlignment == 0 && kKvHalfBytes % kSharedAlignment == 0);
 
-  // A box of K or V: one half of a block, which a CTA loads for all of its cluster.
-  static constexpr int kBoxesPerBlock = kHalves > c.cluster ? kHalves : c.cluster;
-  static constexpr int kBoxKeys = c.block_keys * kHalves / kBoxesPerBlock;
-  static constexpr int kBoxBytes = kBoxKeys * kRowBytes;
-  static_assert(kBoxesPerBlock % c.cluster == 0 && kBoxBytes * kBoxesPerBlock == kKvBytes);
-
   // What everybody needs to know of a task. The query warp hands it over with Q.
   struct TaskRecord {
     int32_t batch, head_group;
@@ -84,10 +77,10 @@ struct Tile {
 
   // Dynamic shared memory. The tiles come first: the swizzle wants them at multiples of 1024 bytes.
   struct SharedMap {
-    uint8_t q[c.q_slots][c.consumers][kQBytes];
+    uint8_t q[kQSlots][c.consumers][kQBytes];
     uint8_t kv[c.kv_slots][kKvBytes];
-    uint64_t barriers[barrier_slots(c.consumers * c.q_slots, c.kv_slots)];
-    alignas(16) TaskRecord task[c.q_slots];
+    uint64_t barriers[barrier_slots(c.consumers * kQSlots, c.kv_slots)];
+    alignas(16) TaskRecord task[kQSlots];
   };
   static constexpr uint32_t kSharedBytes = sizeof(SharedMap);
   static_assert(kSharedBytes <= kMaxSharedBytes);
@@ -95,7 +88,7 @@ struct Tile {
   // Byte offset of the first mbarrier of a row from the start of dynamic shared memory.
   template <BarrierId id>
   static constexpr uint32_t kBarrierOffset = static_cast<uint32_t>(offsetof(SharedMap, barriers)) +
-                                             8 * barrier_slot(id, c.consumers * c.q_slots, c.kv_slots);
+                                             8 * barrier_slot(id, c.consumers * kQSlots, c.kv_slots);
 };
 
 }  // namespace fa4::hopper

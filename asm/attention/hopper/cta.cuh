@@ -2,7 +2,6 @@
 // What every role is handed: the parameters, the barriers, and the walk over the tasks of this CTA.
 #pragma once
 
-#include "../../ptx/cluster.cuh"
 #include "../../ptx/fence.cuh"
 #include "../../ptx/ldst.cuh"
 #include "../../ptx/mbarrier.cuh"
@@ -33,8 +32,8 @@ class BarrierRing {
   }
 
  private:
-  static constexpr uint32_t kCount = barrier_count(id, c.consumers * c.q_slots, c.kv_slots);
-  static constexpr uint32_t kArrivals = barrier_arrivals(id, c.consumers, c.cluster);
+  static constexpr uint32_t kCount = barrier_count(id, c.consumers * kQSlots, c.kv_slots);
+  static constexpr uint32_t kArrivals = barrier_arrivals(id, c.consumers);
   uint32_t first_;  // shared::cta address
 };
 
@@ -57,7 +56,6 @@ template <Config c>
 struct Cta {
   const AttentionParams& params;
   uint32_t shared;  // shared::cta address of the SharedMap
-  int rank;         // in the cluster
   BarrierRing<c, BarrierId::q_full> q_full;
   BarrierRing<c, BarrierId::q_empty> q_empty;
   BarrierRing<c, BarrierId::o_full> o_full;
@@ -67,7 +65,6 @@ struct Cta {
   __device__ Cta(const AttentionParams& p, uint32_t s)
       : params(p),
         shared(s),
-        rank(c.cluster > 1 ? static_cast<int>(ptx::cluster_ctarank()) : 0),
         q_full(s),
         q_empty(s),
         o_full(s),
@@ -95,8 +92,8 @@ struct Cta {
   }
   // Whether this CTA has a task in the given wave.
   __device__ __forceinline__ bool has_task(int32_t wave) const {
-    return task_of(params.scheduler, static_cast<int32_t>(blockIdx.x) / c.cluster, wave,
-                   static_cast<int32_t>(gridDim.x) / c.cluster, params.task_count) >= 0;
+    return task_of(params.scheduler, static_cast<int32_t>(blockIdx.x), wave,
+                   static_cast<int32_t>(gridDim.x), params.task_count) >= 0;
   }
   __device__ __forceinline__ void init_barriers() const {
     q_full.init();
@@ -116,15 +113,14 @@ FA4_HOST_DEVICE int32_t visible_keys(int32_t position, int32_t seq_q, int32_t se
 }
 
 // The tasks of this CTA, in order: for (TaskWalk walk(cta); walk.next();) ... walk.task ...
-// All CTAs of a cluster walk alike.
 template <Config c>
 class TaskWalk {
  public:
-  __device__ explicit TaskWalk(const Cta<c>& cta) : params_(cta.params), rank_(cta.rank) {}
+  __device__ explicit TaskWalk(const Cta<c>& cta) : params_(cta.params) {}
 
   __device__ __forceinline__ bool next() {
-    const int32_t index = task_of(params_.scheduler, static_cast<int32_t>(blockIdx.x) / c.cluster, wave_++,
-                                  static_cast<int32_t>(gridDim.x) / c.cluster, params_.task_count);
+    const int32_t index = task_of(params_.scheduler, static_cast<int32_t>(blockIdx.x), wave_++,
+                                  static_cast<int32_t>(gridDim.x), params_.task_count);
     if (index < 0) return false;
     task = decode_task(params_.scheduler, index, params_.task_count, params_.head_groups, params_.m_blocks,
                        params_.lpt_section_groups);
@@ -142,7 +138,7 @@ class TaskWalk {
 
   // Query position of the first row of a consumer; rows of one position are its packed heads.
   __device__ __forceinline__ int32_t position(int consumer) const {
-    return ((task.m_block * c.cluster + rank_) * c.consumers + consumer) *
+    return (task.m_block * c.consumers + consumer) *
            (kWarpgroupRows >> params_.packed_heads_log2);
   }
 
@@ -163,7 +159,6 @@ class TaskWalk {
 
  private:
   const AttentionParams& params_;
-  int rank_;
   int32_t wave_ = 0;
 };
 

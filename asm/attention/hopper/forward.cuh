@@ -31,12 +31,7 @@ __device__ __forceinline__ void forward(const AttentionParams& params) {
 
   if (threadIdx.x == 0) cta.init_barriers();
   ptx::bar_warp_sync();
-  if constexpr (c.cluster > 1) {
-    ptx::barrier_cluster_arrive();
-    ptx::barrier_cluster_wait();
-  } else {
-    ptx::bar_sync<0>();
-  }
+  ptx::bar_sync<0>();
 
   if (warp < kWarpgroupThreads / 32) {
     ptx::setmaxnreg_dec<T::kProducerRegisters>();
@@ -48,10 +43,6 @@ __device__ __forceinline__ void forward(const AttentionParams& params) {
   } else {
     ptx::setmaxnreg_inc<T::kConsumerRegisters>();
     consumer_role<Element, c>(cta, warp / (kWarpgroupThreads / 32) - 1);
-  }
-  if constexpr (c.cluster > 1) {  // nobody leaves while others may still signal here
-    ptx::barrier_cluster_arrive();
-    ptx::barrier_cluster_wait();
   }
 }
 

@@ -53,20 +53,6 @@ __device__ __forceinline__ void mask_row(float (&s)[count], int row, int32_t vis
   }
 }
 
-// 2^x without MUFU: floor(x) goes to the exponent, and 2^f, f in [0, 1), is a polynomial, off by 3e-6 at
-// most. From -127 down it is +0; so it is for NaN, which ex2 keeps.
-__device__ __forceinline__ float exp2_polynomial(float x) {
-  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: a sum with it is a whole number, in the low bits
-  x = fmaxf(x, -127.0f);
-  const float shifted = __fadd_rd(x, kMagic);
-  const float f = __fadd_rn(x, -__fadd_rn(shifted, -kMagic));
-  float power = __fmaf_rn(f, 0.0134349381f, 0.0522253584f);
-  power = __fmaf_rn(power, f, 0.2412912548f);
-  power = __fmaf_rn(power, f, 0.6930426955f);
-  power = __fmaf_rn(power, f, 1.0f);
-  return __uint_as_float((__float_as_uint(shifted) << 23) + __float_as_uint(power));
-}
-
 // The running state of the two rows of a thread.
 //
 // A block is first taken with the maximum as it is. If the probabilities of a row then add up to more than kRescaleSum
@@ -122,7 +108,7 @@ __device__ __forceinline__ void row_maximum(const float (&s)[count], float (&hig
 
 // Scores of a thread to probabilities, packed as the A operand of the value product (16 keys are four registers), and
 // their sums.
-template <class Element, int polynomial, int count>
+template <class Element, int count>
 __device__ __forceinline__ void exponentials(const float (&s)[count], uint32_t (&p)[count / 2], float scale_log2,
                                              const float (&offset)[kThreadRows], float (&partial)[kThreadRows]) {
 #pragma unroll
@@ -131,9 +117,7 @@ __device__ __forceinline__ void exponentials(const float (&s)[count], uint32_t (
     float e[2];
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
-      const float x = __fmaf_rn(s[i + k], scale_log2, offset[row]);
-      const bool by_polynomial = polynomial != 0 && i / 4 % (polynomial != 0 ? polynomial : 1) == 1;
-      e[k] = by_polynomial ? exp2_polynomial(x) : ptx::ex2_approx_ftz(x);
+      e[k] = ptx::ex2_approx_ftz(__fmaf_rn(s[i + k], scale_log2, offset[row]));
       partial[row] = i < 4 && k == 0 ? e[k] : __fadd_rn(partial[row], e[k]);
     }
     p[i / 2] = Element::pack(e[0], e[1]);

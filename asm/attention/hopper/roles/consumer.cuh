@@ -43,7 +43,7 @@ struct SharedDescriptor {
   }
 
  private:
-  // In a cluster, bits from 24 on say which CTA.
+  // Bits from 24 on may say which CTA of a cluster.
   __device__ static __forceinline__ uint32_t start(uint32_t tile) { return (tile & 0x3ffffu) >> 4; }
 };
 
@@ -68,7 +68,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   float s[kScores], o[kOutputs];
   uint32_t p0[kScores / 2], p1[T::kTwoP ? kScores / 2 : 1];
   RowState state;
-  auto q = PipelineState<c.q_slots>::consumer();
+  auto q = PipelineState<kQSlots>::consumer();
   auto kv = PipelineState<c.kv_slots>::consumer();
 
   // The next slot in the order of the ring. The first question to its barrier is put early, and the answer, used late.
@@ -87,11 +87,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     return slot.index;
   };
   const auto release_kv = [&](int slot) {
-    if constexpr (c.cluster == 1) {
-      if (lane == 0) cta.kv_empty.arrive(slot);
-    } else {  // lane i tells CTA i
-      if (lane < c.cluster) ptx::mbarrier_arrive_cluster(ptx::mapa(cta.kv_empty.address(slot), lane));
-    }
+    if (lane == 0) cta.kv_empty.arrive(slot);
   };
 
   // The order of issue goes round the consumers.
@@ -197,15 +193,11 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   const auto negate_q = [&](int q_slot) {
     const uint32_t tile = cta.q_tile(q_slot, consumer);
     for (int i = 0; i < T::kQBytes; i += 16 * kWarpgroupThreads) {
-      const uint32_t at = tile + i + 16 * (static_cast<int>(threadIdx.x) % kWarpgroupThreads);
-      uint32_t x[4];
-      asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                   : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                   : "r"(at)
-                   : "memory");
-      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(x[0] ^ 0x80008000u),
-                   "r"(x[1] ^ 0x80008000u), "r"(x[2] ^ 0x80008000u), "r"(x[3] ^ 0x80008000u)
-                   : "memory");
+      const uint32_t at = tile + i + 16 * warpgroup_thread();
+      constexpr int32_t signs = static_cast<int32_t>(0x80008000u);
+      int32_t x[4];
+      ptx::ld_shared_v4(x[0], x[1], x[2], x[3], at);
+      ptx::st_shared_v4(at, x[0] ^ signs, x[1] ^ signs, x[2] ^ signs, x[3] ^ signs);
     }
     ptx::fence_proxy_async_shared_cta();
     ptx::bar_sync<kWarpgroupThreads>(kOrderBarrier + c.consumers + consumer);
@@ -232,7 +224,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   // The block in `s`: P to `to`, and O's factor. True if a row of this warp has moved, else all factors are 1.
   const auto softmax = [&](Probabilities& to, float (&factor)[kThreadRows]) {
     float partial[kThreadRows];
-    exponentials<Element, c.polynomial>(s, to, scale_log2, state.offset, partial);
+    exponentials<Element>(s, to, scale_log2, state.offset, partial);
     // This branch also keeps ptxas from moving the exponentials behind the wait for the value product that they run
     // beside.
     const bool moved = ptx::vote_sync_any(state.moves(0, partial[0]) | state.moves(1, partial[1]));
@@ -240,7 +232,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
       float highest[kThreadRows];
       row_maximum(s, highest);
       state.move_maximum(partial, highest, scale_log2, factor);
-      exponentials<Element, c.polynomial>(s, to, scale_log2, state.offset, partial);
+      exponentials<Element>(s, to, scale_log2, state.offset, partial);
 #pragma unroll
       for (int i = 0; i < kThreadRows; ++i) state.sum[i] = __fmul_rn(state.sum[i], factor[i]);
     }
@@ -254,7 +246,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     state.reset();
     row_maximum(s, highest);
     state.move_maximum(partial, highest, scale_log2, factor);
-    exponentials<Element, c.polynomial>(s, to, scale_log2, state.offset, state.sum);
+    exponentials<Element>(s, to, scale_log2, state.offset, state.sum);
   };
 
   // Once Q has landed.

@@ -2,7 +2,6 @@
 // Load: one lane that moves K and V into shared memory, as far ahead of the consumers as the slots allow. The blocks of
 // all tasks are one stream, in which V follows the K of the next block:
 //   K[n-1] | K[n-2] V[n-1] | ... | K[0] V[1] | K'[n-1] V[0] | ...
-// In a cluster each CTA loads its boxes of a block into all CTAs.
 #pragma once
 
 #include "../../../ptx/tma.cuh"
@@ -23,20 +22,11 @@ __device__ __forceinline__ void load_role(const Cta<c>& cta) {
     cta.kv_empty.wait(kv.index, kv.phase);
     cta.kv_full.arrive_expect_tx(kv.index, T::kKvBytes);
     const uint32_t tile = cta.kv_tile(kv.index);
-    constexpr int boxes = T::kBoxesPerBlock / c.cluster;
 #pragma unroll
-    for (int i = 0; i < boxes; ++i) {
-      const int box = cta.rank * boxes + i;
-      const int half = T::kHalves == 1 ? 0 : box * T::kHalves / T::kBoxesPerBlock;
-      const int part = box % (T::kBoxesPerBlock / T::kHalves);
-      const int32_t coordinates[5] = {0, kv_head, key + part * T::kBoxKeys, half, batch};
-      if constexpr (c.cluster > 1) {
-        ptx::cp_async_bulk_tensor_load_multicast(tile + box * T::kBoxBytes, &tensor, coordinates,
-                                                 cta.kv_full.address(kv.index), (1u << c.cluster) - 1);
-      } else {
-        ptx::cp_async_bulk_tensor_load(tile + box * T::kBoxBytes, &tensor, coordinates,
-                                       cta.kv_full.address(kv.index));
-      }
+    for (int half = 0; half < T::kHalves; ++half) {
+      const int32_t coordinates[5] = {0, kv_head, key, half, batch};
+      ptx::cp_async_bulk_tensor_load(tile + half * T::kKvHalfBytes, &tensor, coordinates,
+                                     cta.kv_full.address(kv.index));
     }
     kv.advance();
   };

@@ -13,7 +13,7 @@ __device__ __forceinline__ void query_role(const Cta<c>& cta) {
   using T = Tile<c>;
   const AttentionParams& params = cta.params;
   ptx::prefetch_tensormap(&params.q);
-  auto q = PipelineState<c.q_slots>::producer();
+  auto q = PipelineState<kQSlots>::producer();
   for (TaskWalk<c> walk(cta); walk.next(); q.advance()) {
     const Task task = walk.task;
     const int32_t first_head = task.head_group << params.packed_heads_log2;

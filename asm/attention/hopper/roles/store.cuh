@@ -11,7 +11,7 @@ template <Config c>
 __device__ __forceinline__ void store_role(const Cta<c>& cta) {
   const AttentionParams& params = cta.params;
   ptx::prefetch_tensormap(&params.o);
-  auto q = PipelineState<c.q_slots>::consumer();
+  auto q = PipelineState<kQSlots>::consumer();
   for (int32_t wave = 0; cta.has_task(wave); ++wave, q.advance()) {
 #pragma unroll
     for (int i = 0; i < c.consumers; ++i) {
