@@ -55,9 +55,12 @@ constexpr uint32_t barrier_count(BarrierId id, int q_stages, int kv_slots) {
 
 constexpr uint32_t barrier_arrivals(BarrierId id, int consumers) {
   switch (barrier_row(id).arrivals) {
-    case BarrierArrivals::one: return 1;
-    case BarrierArrivals::warps: return 4;
-    case BarrierArrivals::consumer_warps: return 4 * static_cast<uint32_t>(consumers);
+    case BarrierArrivals::one:
+      return 1;
+    case BarrierArrivals::warps:
+      return 4;
+    case BarrierArrivals::consumer_warps:
+      return 4 * static_cast<uint32_t>(consumers);
   }
   return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a specialisation of the Hopper kernel is, and what follows from it: the shape of a tile, where everything
-// lies in shared memory, the registers of the roles. Plain C++, checked when compiled.
+// What a specialisation of the Hopper kernel is, and what follows from it: the shape of a tile, where
+// everything lies in shared memory, the registers of the roles. Plain C++, checked when compiled.
 #pragma once
 
 #include <stddef.h>
@@ -54,14 +54,15 @@ struct Tile {
 
   static constexpr int kScoreSteps = c.head_dim / kMmaK;
   static constexpr int kValueSteps = c.block_keys / kMmaK;
-  // Where there are registers for two P, the next one is made while MMAs read the other. Else softmax awaits them
-  // first.
+  // Where there are registers for two P, the next one is made while MMAs read the other. Else softmax awaits
+  // them first.
   static constexpr bool kTwoP = c.consumers == 2;
 
   // Registers of a thread once its role starts; the launch gives everybody the same share.
   static constexpr int kConsumerRegisters = c.consumers == 2 ? 232 : 160;
   static constexpr int kProducerRegisters = c.consumers == 2 ? 40 : 32;
-  static_assert(kWarpgroupThreads * (c.consumers * kConsumerRegisters + kProducerRegisters) <= kRegistersPerSm);
+  static_assert(kWarpgroupThreads * (c.consumers * kConsumerRegisters + kProducerRegisters) <=
+                kRegistersPerSm);
 
   static_assert(c.head_dim % kHalfColumns == 0 && c.block_keys % kMmaK == 0 && c.block_keys <= 256);
   static_assert(c.consumers == 2 || c.consumers == 3);
@@ -88,7 +89,7 @@ struct Tile {
   // Byte offset of the first mbarrier of a row from the start of dynamic shared memory.
   template <BarrierId id>
   static constexpr uint32_t kBarrierOffset = static_cast<uint32_t>(offsetof(SharedMap, barriers)) +
-                                             8 * barrier_slot(id, c.consumers * kQSlots, c.kv_slots);
+                                             8 * barrier_slot(id, c.consumers* kQSlots, c.kv_slots);
 };
 
 }  // namespace fa4::hopper

@@ -32,7 +32,7 @@ class BarrierRing {
   }
 
  private:
-  static constexpr uint32_t kCount = barrier_count(id, c.consumers * kQSlots, c.kv_slots);
+  static constexpr uint32_t kCount = barrier_count(id, c.consumers* kQSlots, c.kv_slots);
   static constexpr uint32_t kArrivals = barrier_arrivals(id, c.consumers);
   uint32_t first_;  // shared::cta address
 };
@@ -63,20 +63,15 @@ struct Cta {
   BarrierRing<c, BarrierId::kv_empty> kv_empty;
 
   __device__ Cta(const AttentionParams& p, uint32_t s)
-      : params(p),
-        shared(s),
-        q_full(s),
-        q_empty(s),
-        o_full(s),
-        kv_full(s),
-        kv_empty(s) {}
+      : params(p), shared(s), q_full(s), q_empty(s), o_full(s), kv_full(s), kv_empty(s) {}
 
   __device__ __forceinline__ uint32_t q_tile(int slot, int consumer) const {
     return shared + static_cast<uint32_t>(offsetof(typename Tile<c>::SharedMap, q)) +
            (slot * c.consumers + consumer) * Tile<c>::kQBytes;
   }
   __device__ __forceinline__ uint32_t kv_tile(int slot) const {
-    return shared + static_cast<uint32_t>(offsetof(typename Tile<c>::SharedMap, kv)) + slot * Tile<c>::kKvBytes;
+    return shared + static_cast<uint32_t>(offsetof(typename Tile<c>::SharedMap, kv)) +
+           slot * Tile<c>::kKvBytes;
   }
   __device__ __forceinline__ uint32_t task_record(int slot) const {
     return shared + static_cast<uint32_t>(offsetof(typename Tile<c>::SharedMap, task)) +
@@ -92,8 +87,8 @@ struct Cta {
   }
   // Whether this CTA has a task in the given wave.
   __device__ __forceinline__ bool has_task(int32_t wave) const {
-    return task_of(params.scheduler, static_cast<int32_t>(blockIdx.x), wave,
-                   static_cast<int32_t>(gridDim.x), params.task_count) >= 0;
+    return task_of(params.scheduler, static_cast<int32_t>(blockIdx.x), wave, static_cast<int32_t>(gridDim.x),
+                   params.task_count) >= 0;
   }
   __device__ __forceinline__ void init_barriers() const {
     q_full.init();
@@ -124,9 +119,9 @@ class TaskWalk {
     if (index < 0) return false;
     task = decode_task(params_.scheduler, index, params_.task_count, params_.head_groups, params_.m_blocks,
                        params_.lpt_section_groups);
-    // Sections by turns go from heavy to light and from light to heavy, the last one down to the lightest: the cost
-    // of a task changes gradually along the whole order, so that turning round after each wave evens it out also
-    // where sections meet within a wave.
+    // Sections by turns go from heavy to light and from light to heavy, the last one down to the lightest:
+    // the cost of a task changes gradually along the whole order, so that turning round after each wave evens
+    // it out also where sections meet within a wave.
     if (params_.scheduler == SchedulerKind::lpt) {
       const int32_t groups = params_.task_count / params_.m_blocks;
       const int32_t width = params_.lpt_section_groups;
@@ -138,8 +133,7 @@ class TaskWalk {
 
   // Query position of the first row of a consumer; rows of one position are its packed heads.
   __device__ __forceinline__ int32_t position(int consumer) const {
-    return (task.m_block * c.consumers + consumer) *
-           (kWarpgroupRows >> params_.packed_heads_log2);
+    return (task.m_block * c.consumers + consumer) * (kWarpgroupRows >> params_.packed_heads_log2);
   }
 
   // Keys that the last valid position of the task sees.

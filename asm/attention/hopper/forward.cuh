@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // FlashAttention forward for Hopper (sm_90a): who does what. Read this first.
 //
-//   warpgroup 0      by TMA, one lane each: warp 0 loads K and V (roles/load.cuh), warp 1 Q (roles/query.cuh), warp 2
+//   warpgroup 0      by TMA, one lane each: warp 0 loads K and V (roles/load.cuh), warp 1 Q
+//   (roles/query.cuh), warp 2
 //                    stores O (roles/store.cuh)
 //   warpgroups 1..n  consumers, 64 rows each: both products and softmax (roles/consumer.cuh)
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Online softmax on the accumulator of wgmma, in the exp2 domain: p = 2^((s - max) * scale_log2). A thread holds
-// two rows, r and r + 8, and of each the columns 8 g + 2 q and the next, q its place in a quad of lanes; element
-// 4 g + 2 i + e is column 8 g + 2 q + e of row i. A row belongs to the four lanes of a quad.
+// Online softmax on the accumulator of wgmma, in the exp2 domain: p = 2^((s - max) * scale_log2). A thread
+// holds two rows, r and r + 8, and of each the columns 8 g + 2 q and the next, q its place in a quad of
+// lanes; element 4 g + 2 i + e is column 8 g + 2 q + e of row i. A row belongs to the four lanes of a quad.
 #pragma once
 
 #include <math_constants.h>
@@ -15,7 +15,9 @@ namespace fa4::hopper {
 
 struct Float16 {
   static constexpr ptx::MmaType kMmaType = ptx::MmaType::f16;
-  __device__ static __forceinline__ uint32_t pack(float low, float high) { return ptx::cvt_rn_f16x2(low, high); }
+  __device__ static __forceinline__ uint32_t pack(float low, float high) {
+    return ptx::cvt_rn_f16x2(low, high);
+  }
 };
 struct BFloat16 {
   static constexpr ptx::MmaType kMmaType = ptx::MmaType::bf16;
@@ -36,7 +38,8 @@ __device__ __forceinline__ float quad_sum(float x) {
   return __fadd_rn(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
 
-// Keeps the columns below `visible` of a row, -inf elsewhere. `visible` counts from the first key of the block.
+// Keeps the columns below `visible` of a row, -inf elsewhere. `visible` counts from the first key of the
+// block.
 template <int count>
 __device__ __forceinline__ void mask_row(float (&s)[count], int row, int32_t visible, int quad_lane) {
   // Own columns are two in every eight: how many of them, in their order, are below the limit.
@@ -55,13 +58,15 @@ __device__ __forceinline__ void mask_row(float (&s)[count], int row, int32_t vis
 
 // The running state of the two rows of a thread.
 //
-// A block is first taken with the maximum as it is. If the probabilities of a row then add up to more than kRescaleSum
-// in one of its lanes, its maximum moves and the block is done again: a row that has seen no key moves at any. So p may
-// exceed 1, but not kRescaleSum, and in the common block nobody looks for a maximum. Whether a row moves depends on its
-// own scores alone; the warp that does a block again gives the rows that did not move the same bits as before.
+// A block is first taken with the maximum as it is. If the probabilities of a row then add up to more than
+// kRescaleSum in one of its lanes, its maximum moves and the block is done again: a row that has seen no key
+// moves at any. So p may exceed 1, but not kRescaleSum, and in the common block nobody looks for a maximum.
+// Whether a row moves depends on its own scores alone; the warp that does a block again gives the rows that
+// did not move the same bits as before.
 struct RowState {
   float maximum[kThreadRows];  // that exponents refer to, in score units; -inf: no key seen yet
-  float offset[kThreadRows];   // what is added to s * scale_log2: -maximum * scale_log2, 0 while the maximum is -inf
+  float offset[kThreadRows];   // what is added to s * scale_log2: -maximum * scale_log2, 0 while the maximum
+                               // is -inf
   float sum[kThreadRows];      // of p in fp32 over the columns of this thread
 
   __device__ __forceinline__ void reset() {
@@ -74,10 +79,11 @@ struct RowState {
     return partial > kRescaleSum | maximum[row] == -CUDART_INF_F;
   }
 
-  // Moves the rows that must. `partial` and `highest`: of this lane in the block. `factor`: what O and the sum must be
-  // multiplied by. Before the first visible key, both are exact zeros, and the factor is 1.
-  __device__ __forceinline__ void move_maximum(const float (&partial)[kThreadRows], const float (&highest)[kThreadRows],
-                                               float scale_log2, float (&factor)[kThreadRows]) {
+  // Moves the rows that must. `partial` and `highest`: of this lane in the block. `factor`: what O and the
+  // sum must be multiplied by. Before the first visible key, both are exact zeros, and the factor is 1.
+  __device__ __forceinline__ void move_maximum(const float (&partial)[kThreadRows],
+                                               const float (&highest)[kThreadRows], float scale_log2,
+                                               float (&factor)[kThreadRows]) {
 #pragma unroll
     for (int row = 0; row < kThreadRows; ++row) {
       const float block = quad_max(highest[row]);
@@ -106,11 +112,12 @@ __device__ __forceinline__ void row_maximum(const float (&s)[count], float (&hig
   for (int row = 0; row < kThreadRows; ++row) highest[row] = fmaxf(chain[row][0], chain[row][1]);
 }
 
-// Scores of a thread to probabilities, packed as the A operand of the value product (16 keys are four registers), and
-// their sums.
+// Scores of a thread to probabilities, packed as the A operand of the value product (16 keys are four
+// registers), and their sums.
 template <class Element, int count>
-__device__ __forceinline__ void exponentials(const float (&s)[count], uint32_t (&p)[count / 2], float scale_log2,
-                                             const float (&offset)[kThreadRows], float (&partial)[kThreadRows]) {
+__device__ __forceinline__ void exponentials(const float (&s)[count], uint32_t (&p)[count / 2],
+                                             float scale_log2, const float (&offset)[kThreadRows],
+                                             float (&partial)[kThreadRows]) {
 #pragma unroll
   for (int i = 0; i < count; i += 2) {
     const int row = i / 2 % 2;

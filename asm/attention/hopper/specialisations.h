@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The specialisations of the Hopper kernel. Sizes measured on an H200; others lost (blocks of 96, 160 and 176 keys, clusters
-// of 2 with multicast, two warpgroups at head dimension 64 but for short causal problems).
+// The specialisations of the Hopper kernel. Sizes measured on an H200; others lost (blocks of 96, 160 and 176
+// keys, clusters of 2 with multicast, two warpgroups at head dimension 64 but for short causal problems).
 #pragma once
 
 #include "config.h"

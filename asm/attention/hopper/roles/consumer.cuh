@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Consumer: a warpgroup with 64 rows of Q, which issues both products and does the softmax between them.
 //
-// The blocks of all tasks are one stream. A step issues the scores of block j and, behind them, the value product of
-// block j - 1; the softmax of j runs under that product. Where j begins a new task, j - 1 ended the one before,
-// whose O leaves while the other warpgroups compute: the tensor cores see no seam between tasks.
+// The blocks of all tasks are one stream. A step issues the scores of block j and, behind them, the value
+// product of block j - 1; the softmax of j runs under that product. Where j begins a new task, j - 1 ended
+// the one before, whose O leaves while the other warpgroups compute: the tensor cores see no seam between
+// tasks.
 //
 //   tensor cores   | S(j) PV(j-1) | other warpgroups | S(j+1) PV(j) |
 //   this softmax           [ S(j) -> P(j) ............ ]       [ S(j+1) ...
@@ -20,20 +21,24 @@
 
 namespace fa4::hopper {
 
-// Shared-memory matrix descriptors of a tile. The upper word is one constant: 1024 bytes from 8 rows to the next 8,
-// 128-byte swizzle. The lower word is the start address in units of 16 bytes, and the leading offset from bit 16.
+// Shared-memory matrix descriptors of a tile. The upper word is one constant: 1024 bytes from 8 rows to the
+// next 8, 128-byte swizzle. The lower word is the start address in units of 16 bytes, and the leading offset
+// from bit 16.
 struct SharedDescriptor {
   static constexpr uint64_t kUpper = static_cast<uint64_t>((8 * kRowBytes >> 4) | 1u << 30) << 32;
 
-  // K-major (Q, K): 16 elements along the head dimension are 32 bytes; four such steps fill a half. The leading
-  // offset is unused.
+  // K-major (Q, K): 16 elements along the head dimension are 32 bytes; four such steps fill a half. The
+  // leading offset is unused.
   __device__ static __forceinline__ uint32_t k_major(uint32_t tile) { return start(tile) | 1u << 16; }
   template <int half_bytes>
   __device__ static __forceinline__ uint64_t k_major_step(uint32_t lower, int step) {
     constexpr int steps_per_half = kHalfColumns / kMmaK;
-    return kUpper | (lower + ((step / steps_per_half * half_bytes + step % steps_per_half * (kMmaK * kElementBytes)) >> 4));
+    return kUpper |
+           (lower +
+            ((step / steps_per_half * half_bytes + step % steps_per_half * (kMmaK * kElementBytes)) >> 4));
   }
-  // MN-major (V): 16 keys are 16 rows; the leading offset leads from one half of the head dimension to the other.
+  // MN-major (V): 16 keys are 16 rows; the leading offset leads from one half of the head dimension to the
+  // other.
   template <int half_bytes>
   __device__ static __forceinline__ uint32_t mn_major(uint32_t tile) {
     return start(tile) | static_cast<uint32_t>(half_bytes >> 4) << 16;
@@ -47,8 +52,8 @@ struct SharedDescriptor {
   __device__ static __forceinline__ uint32_t start(uint32_t tile) { return (tile & 0x3ffffu) >> 4; }
 };
 
-// Index of the thread in its warpgroup, read where it is used, once a task: what follows from it need not live in
-// registers in between.
+// Index of the thread in its warpgroup, read where it is used, once a task: what follows from it need not
+// live in registers in between.
 __device__ __forceinline__ int warpgroup_thread() {
   int t;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
@@ -71,14 +76,16 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   auto q = PipelineState<kQSlots>::consumer();
   auto kv = PipelineState<c.kv_slots>::consumer();
 
-  // The next slot in the order of the ring. The first question to its barrier is put early, and the answer, used late.
+  // The next slot in the order of the ring. The first question to its barrier is put early, and the answer,
+  // used late.
   struct KvSlot {
     int index;
     uint32_t phase;
     bool landed;
   };
   const auto next_kv = [&] {
-    const KvSlot slot{kv.index, kv.phase, ptx::mbarrier_test_wait_parity(cta.kv_full.address(kv.index), kv.phase)};
+    const KvSlot slot{kv.index, kv.phase,
+                      ptx::mbarrier_test_wait_parity(cta.kv_full.address(kv.index), kv.phase)};
     kv.advance();
     return slot;
   };
@@ -105,9 +112,9 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     ptx::wgmma_fence();
 #pragma unroll
     for (int step = 0; step < T::kScoreSteps; ++step) {
-      ptx::wgmma_ss<Element::kMmaType>(s, SharedDescriptor::template k_major_step<T::kQHalfBytes>(q_tile, step),
-                                       SharedDescriptor::template k_major_step<T::kKvHalfBytes>(k_tile, step),
-                                       step > 0);
+      ptx::wgmma_ss<Element::kMmaType>(
+          s, SharedDescriptor::template k_major_step<T::kQHalfBytes>(q_tile, step),
+          SharedDescriptor::template k_major_step<T::kKvHalfBytes>(k_tile, step), step > 0);
     }
     ptx::wgmma_commit_group();
   };
@@ -141,8 +148,9 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     for (int i = 0; i < kThreadRows; ++i) {
       const float sum = quad_sum(done.sum[i]);
       divisor.inverse[i] = sum == 0.0f ? 0.0f : __frcp_rn(sum);
-      lse[i] = sum == 0.0f ? -CUDART_INF_F
-                           : __fmaf_rn(done.maximum[i], params.scale, __fmul_rn(ptx::lg2_approx_ftz(sum), ln2));
+      lse[i] = sum == 0.0f
+                   ? -CUDART_INF_F
+                   : __fmaf_rn(done.maximum[i], params.scale, __fmul_rn(ptx::lg2_approx_ftz(sum), ln2));
     }
     if (params.lse != nullptr && thread % 4 == 0) {
 #pragma unroll
@@ -152,7 +160,8 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
         const int32_t head =
             (task.head_group << params.packed_heads_log2) + (row & ((1 << params.packed_heads_log2) - 1));
         if (position < params.seq_q) {
-          params.lse[task.batch * params.lse_batch_stride + head * params.lse_head_stride + position] = lse[i];
+          params.lse[task.batch * params.lse_batch_stride + head * params.lse_head_stride + position] =
+              lse[i];
         }
       }
     }
@@ -170,8 +179,8 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
           const int i = 4 * (g + k / 2) + 2 * (k % 2);
-          packed[k] =
-              Element::pack(__fmul_rn(o[i], divisor.inverse[k % 2]), __fmul_rn(o[i + 1], divisor.inverse[k % 2]));
+          packed[k] = Element::pack(__fmul_rn(o[i], divisor.inverse[k % 2]),
+                                    __fmul_rn(o[i + 1], divisor.inverse[k % 2]));
           if (decltype(with_empty_rows)::value && divisor.inverse[k % 2] == 0.0f) packed[k] = 0;
         }
         const int piece = g + thread % 32 / 16;
@@ -221,12 +230,13 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
       mask_row(s, i, visible - block * c.block_keys, thread % 4);
     }
   };
-  // The block in `s`: P to `to`, and O's factor. True if a row of this warp has moved, else all factors are 1.
-  const auto softmax = [&](Probabilities& to, float (&factor)[kThreadRows]) {
+  // The block in `s`: P to `to`, and O's factor. True if a row of this warp has moved, else all factors
+  // are 1.
+  const auto softmax = [&](Probabilities& to, float(&factor)[kThreadRows]) {
     float partial[kThreadRows];
     exponentials<Element>(s, to, scale_log2, state.offset, partial);
-    // This branch also keeps ptxas from moving the exponentials behind the wait for the value product that they run
-    // beside.
+    // This branch also keeps ptxas from moving the exponentials behind the wait for the value product that
+    // they run beside.
     const bool moved = ptx::vote_sync_any(state.moves(0, partial[0]) | state.moves(1, partial[1]));
     if (__builtin_expect(moved, false)) {
       float highest[kThreadRows];

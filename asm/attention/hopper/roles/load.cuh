@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Load: one lane that moves K and V into shared memory, as far ahead of the consumers as the slots allow. The blocks of
-// all tasks are one stream, in which V follows the K of the next block:
+// Load: one lane that moves K and V into shared memory, as far ahead of the consumers as the slots allow. The
+// blocks of all tasks are one stream, in which V follows the K of the next block:
 //   K[n-1] | K[n-2] V[n-1] | ... | K[0] V[1] | K'[n-1] V[0] | ...
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Query: one lane that loads Q of the tasks to come, with the record that says what the task is. A warp of its own, so
-// that Q is on its way as soon as its slot is free, however far the stream of K and V has got.
+// Query: one lane that loads Q of the tasks to come, with the record that says what the task is. A warp of
+// its own, so that Q is on its way as soon as its slot is free, however far the stream of K and V has got.
 #pragma once
 
 #include "../../../ptx/tma.cuh"
@@ -25,7 +25,8 @@ __device__ __forceinline__ void query_role(const Cta<c>& cta) {
       const int stage = q.index * c.consumers + i;
       cta.q_full.arrive_expect_tx(stage, T::kQBytes);
       const int32_t coordinates[5] = {0, first_head, walk.position(i), 0, task.batch};
-      ptx::cp_async_bulk_tensor_load(cta.q_tile(q.index, i), &params.q, coordinates, cta.q_full.address(stage));
+      ptx::cp_async_bulk_tensor_load(cta.q_tile(q.index, i), &params.q, coordinates,
+                                     cta.q_full.address(stage));
     }
   }
 }

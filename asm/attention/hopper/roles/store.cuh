@@ -20,7 +20,8 @@ __device__ __forceinline__ void store_role(const Cta<c>& cta) {
       const auto task = cta.load_task(q.index);
       const int32_t position = task.first_position + i * (kWarpgroupRows >> params.packed_heads_log2);
       if (position < params.seq_q) {
-        const int32_t coordinates[5] = {0, task.head_group << params.packed_heads_log2, position, 0, task.batch};
+        const int32_t coordinates[5] = {0, task.head_group << params.packed_heads_log2, position, 0,
+                                        task.batch};
         ptx::cp_async_bulk_tensor_store(&params.o, coordinates, cta.q_tile(q.index, i));
       }
       ptx::cp_async_bulk_commit_group();
