@@ -117,13 +117,13 @@ class TaskWalk {
     const int32_t index = task_of(params_.scheduler, static_cast<int32_t>(blockIdx.x), wave_++,
                                   static_cast<int32_t>(gridDim.x), params_.task_count);
     if (index < 0) return false;
-    task = decode_task(params_.scheduler, index, params_.task_count, params_.head_groups, params_.m_blocks,
+    task = decode_task(params_.scheduler, index, params_.all_groups, params_.head_groups, params_.m_blocks,
                        params_.lpt_section_groups);
     // Sections by turns go from heavy to light and from light to heavy, the last one down to the lightest:
     // the cost of a task changes gradually along the whole order, so that turning round after each wave evens
     // it out also where sections meet within a wave.
     if (params_.scheduler == SchedulerKind::lpt) {
-      const int32_t groups = params_.task_count / params_.m_blocks;
+      const int32_t groups = params_.all_groups;
       const int32_t width = params_.lpt_section_groups;
       const int32_t section = (task.batch * params_.head_groups + task.head_group) / width;
       if (((groups - 1) / width - section) % 2 != 0) task.m_block = params_.m_blocks - 1 - task.m_block;
@@ -149,7 +149,7 @@ class TaskWalk {
     return n > c.block_keys ? (n - 1) / c.block_keys + 1 : 1;
   }
 
-  Task task{};
+  TaskId task{};
 
  private:
   const AttentionParams& params_;

@@ -33,7 +33,7 @@ __device__ __forceinline__ void load_role(const Cta<c>& cta) {
 
   int32_t v_head = 0, v_key = -1, v_batch = 0;  // of the block whose V is still to come
   for (TaskWalk<c> walk(cta); walk.next();) {
-    const Task task = walk.task;
+    const TaskId task = walk.task;
     const int32_t kv_head = task.head_group / params.groups_per_kv_head;
     const bool no_keys = walk.keys() <= 0;
     for (int32_t block = walk.blocks() - 1; block >= 0; --block) {

@@ -15,7 +15,7 @@ __device__ __forceinline__ void query_role(const Cta<c>& cta) {
   ptx::prefetch_tensormap(&params.q);
   auto q = PipelineState<kQSlots>::producer();
   for (TaskWalk<c> walk(cta); walk.next(); q.advance()) {
-    const Task task = walk.task;
+    const TaskId task = walk.task;
     const int32_t first_head = task.head_group << params.packed_heads_log2;
 #pragma unroll 1
     for (int i = 0; i < c.consumers; ++i) cta.q_empty.wait(q.index * c.consumers + i, q.phase);
