@@ -14,20 +14,17 @@
 
 namespace fa4::ptx {
 
-// wgmma.fence.sync.aligned;                                                             PTX
-// ISA 8.0, 9.7.15.7.1
+// wgmma.fence.sync.aligned;                                              PTX ISA 8.0, 9.7.15.7.1
 __device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-// wgmma.commit_group.sync.aligned;                                                      PTX
-// ISA 8.0, 9.7.15.7.2
+// wgmma.commit_group.sync.aligned;                                       PTX ISA 8.0, 9.7.15.7.2
 __device__ __forceinline__ void wgmma_commit_group() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// wgmma.wait_group.sync.aligned N;                                                      PTX
-// ISA 8.0, 9.7.15.7.3
+// wgmma.wait_group.sync.aligned N;                                       PTX ISA 8.0, 9.7.15.7.3
 template <int pending>
 __device__ __forceinline__ void wgmma_wait_group() {
   static_assert(pending >= 0 && pending < 8);
