@@ -16,6 +16,14 @@ __device__ __forceinline__ float ex2_approx_ftz(float a) {
   return d;
 }
 
+// lg2.approx.ftz.f32 d, a;                                                              PTX ISA 1.4, 9.7.3.20
+// log2(a), off by 2^-22 at most for a in [1/2, 2], relatively elsewhere.
+__device__ __forceinline__ float lg2_approx_ftz(float a) {
+  float d;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(a));
+  return d;
+}
+
 // max.f32 d, a, b, c;                                                                   PTX ISA 8.8, 9.7.3.12
 // A NaN loses against a number.
 __device__ __forceinline__ float max(float a, float b, float c) {

@@ -50,6 +50,21 @@ __device__ __forceinline__ void bar_arrive() {
   asm volatile("bar.arrive %0, %1;" ::"n"(id), "n"(threads) : "memory");
 }
 
+// bar.sync id, threads;                                                                 PTX ISA 1.0, 9.7.13.1
+// The barrier is chosen at run time.
+template <int threads>
+__device__ __forceinline__ void bar_sync(int id) {
+  static_assert(threads > 0 && threads % 32 == 0);
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(threads) : "memory");
+}
+
+// bar.arrive id, threads;                                                               PTX ISA 2.0, 9.7.13.1
+template <int threads>
+__device__ __forceinline__ void bar_arrive(int id) {
+  static_assert(threads > 0 && threads % 32 == 0);
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(threads) : "memory");
+}
+
 // vote.sync.any.pred p, q, mask;                                                        PTX ISA 6.0, 9.7.13.9
 __device__ __forceinline__ bool vote_sync_any(bool predicate) {
   uint32_t any;

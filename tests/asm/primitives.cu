@@ -2,8 +2,10 @@
 // Every primitive of asm/ptx once, so that the assembler sees all of them; never run. check_primitives.py
 // holds this file to completeness.
 #include "ptx/fence.cuh"
+#include "ptx/ldst.cuh"
 #include "ptx/math.cuh"
 #include "ptx/mbarrier.cuh"
+#include "ptx/stmatrix.cuh"
 #include "ptx/sync.cuh"
 #include "ptx/tcgen05.cuh"
 #include "ptx/tma.cuh"
@@ -31,6 +33,14 @@ extern "C" __global__ void use_tma(const void* map, uint32_t shared, uint32_t ba
   cp_async_bulk_wait_group<0>();
 }
 
+extern "C" __global__ void use_shared(uint32_t shared) {
+  int32_t x[4];
+  ld_shared_v4(x[0], x[1], x[2], x[3], shared);
+  st_shared_v4(shared, x[3], x[2], x[1], x[0]);
+  const uint32_t r[4] = {shared, shared + 1, shared + 2, shared + 3};
+  stmatrix_x4(shared, r);
+}
+
 extern "C" __global__ void use_fence() {
   fence_mbarrier_init();
   fence_proxy_async_shared_cta();
@@ -46,11 +56,14 @@ extern "C" __global__ void __launch_bounds__(512, 1) use_sync(uint32_t* out) {
   bar_sync<0>();
   bar_sync<1, 64>();
   bar_arrive<2, 64>();
+  bar_sync<64>(static_cast<int>(out[3]));
+  bar_arrive<64>(static_cast<int>(out[4]));
   out[1] = vote_sync_any(out[2] != 0);
 }
 
 extern "C" __global__ void use_math(float* f, uint64_t* p, uint32_t* u) {
   f[0] = ex2_approx_ftz(f[0]);
+  f[12] = lg2_approx_ftz(f[12]);
   f[1] = max(f[1], f[2], f[3]);
   p[0] = mov_pack_f32x2(f[4], f[5]);
   mov_unpack_f32x2(f[6], f[7], p[1]);

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+// Consumer: a warpgroup with 64 rows of Q, which issues both products and does the softmax between them.
+//
+// The blocks of all tasks are one stream. A step issues the scores of block j and, behind them, the value
+// product of block j - 1; the softmax of j runs under that product. Where j begins a new task, j - 1 ended
+// the one before, whose O leaves while the other warpgroups compute: the tensor cores see no seam between
+// tasks.
+//
+//   tensor cores   | S(j) PV(j-1) | other warpgroups | S(j+1) PV(j) |
+//   this softmax           [ S(j) -> P(j) ............ ]       [ S(j+1) ...
+//
+// Named barriers let the warpgroups issue in turn; tensor cores serve in order of issue.
+#pragma once
+
+#include <math_constants.h>
+
+#include "../../../ptx/stmatrix.cuh"
+#include "../../../ptx/wgmma.cuh"
+#include "../cta.cuh"
+#include "../softmax.cuh"
+
+namespace fa4::hopper {
+
+// Shared-memory matrix descriptors of a tile. The upper word is one constant: 1024 bytes from 8 rows to the
+// next 8, 128-byte swizzle. The lower word is the start address in units of 16 bytes, and the leading offset
+// from bit 16.
+struct SharedDescriptor {
+  static constexpr uint64_t kUpper = static_cast<uint64_t>((8 * kRowBytes >> 4) | 1u << 30) << 32;
+
+  // K-major (Q, K): 16 elements along the head dimension are 32 bytes; four such steps fill a half. The
+  // leading offset is unused.
+  __device__ static __forceinline__ uint32_t k_major(uint32_t tile) { return start(tile) | 1u << 16; }
+  template <int half_bytes>
+  __device__ static __forceinline__ uint64_t k_major_step(uint32_t lower, int step) {
+    constexpr int steps_per_half = kHalfColumns / kMmaK;
+    return kUpper |
+           (lower +
+            ((step / steps_per_half * half_bytes + step % steps_per_half * (kMmaK * kElementBytes)) >> 4));
+  }
+  // MN-major (V): 16 keys are 16 rows; the leading offset leads from one half of the head dimension to the
+  // other.
+  template <int half_bytes>
+  __device__ static __forceinline__ uint32_t mn_major(uint32_t tile) {
+    return start(tile) | static_cast<uint32_t>(half_bytes >> 4) << 16;
+  }
+  __device__ static __forceinline__ uint64_t mn_major_step(uint32_t lower, int step) {
+    return kUpper | (lower + (step * kMmaK * kRowBytes >> 4));
+  }
+
+ private:
+  // Bits from 24 on may say which CTA of a cluster.
+  __device__ static __forceinline__ uint32_t start(uint32_t tile) { return (tile & 0x3ffffu) >> 4; }
+};
+
+// Index of the thread in its warpgroup, read where it is used, once a task: what follows from it need not
+// live in registers in between.
+__device__ __forceinline__ int warpgroup_thread() {
+  int t;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+  return t % kWarpgroupThreads;
+}
+
+template <class Element, Config c>
+__device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
+  using T = Tile<c>;
+  using TaskRecord = typename T::TaskRecord;
+  constexpr int kScores = c.block_keys / 2;  // of a thread
+  constexpr int kOutputs = c.head_dim / 2;
+  const AttentionParams& params = cta.params;
+  const float scale_log2 = params.scale_log2;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+
+  float s[kScores], o[kOutputs];
+  uint32_t p0[kScores / 2], p1[T::kTwoP ? kScores / 2 : 1];
+  RowState state;
+  auto q = PipelineState<kQSlots>::consumer();
+  auto kv = PipelineState<c.kv_slots>::consumer();
+
+  // The next slot in the order of the ring. The first question to its barrier is put early, and the answer,
+  // used late.
+  struct KvSlot {
+    int index;
+    uint32_t phase;
+    bool landed;
+  };
+  const auto next_kv = [&] {
+    const KvSlot slot{kv.index, kv.phase,
+                      ptx::mbarrier_test_wait_parity(cta.kv_full.address(kv.index), kv.phase)};
+    kv.advance();
+    return slot;
+  };
+  const auto wait_kv = [&](const KvSlot& slot) {
+    if (!slot.landed) cta.kv_full.wait(slot.index, slot.phase);
+    return slot.index;
+  };
+  const auto release_kv = [&](int slot) {
+    if (lane == 0) cta.kv_empty.arrive(slot);
+  };
+
+  // The order of issue goes round the consumers.
+  constexpr int pair = 2 * kWarpgroupThreads;
+  const auto order_wait = [&] { ptx::bar_sync<pair>(kOrderBarrier + consumer); };
+  const auto order_pass = [&] {
+    ptx::bar_arrive<pair>(kOrderBarrier + (consumer + 1 == c.consumers ? 0 : consumer + 1));
+  };
+  if (consumer == c.consumers - 1) order_pass();
+
+  const auto issue_scores = [&](int q_slot, int k_slot) {  // S = Q K^T
+    const uint32_t q_tile = SharedDescriptor::k_major(cta.q_tile(q_slot, consumer));
+    const uint32_t k_tile = SharedDescriptor::k_major(cta.kv_tile(k_slot));
+    ptx::tied(s);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < T::kScoreSteps; ++step) {
+      ptx::wgmma_ss<Element::kMmaType>(
+          s, SharedDescriptor::template k_major_step<T::kQHalfBytes>(q_tile, step),
+          SharedDescriptor::template k_major_step<T::kKvHalfBytes>(k_tile, step), step > 0);
+    }
+    ptx::wgmma_commit_group();
+  };
+  using Probabilities = uint32_t[kScores / 2];
+  const auto issue_values = [&](Probabilities& p, int v_slot, bool accumulate) {  // O (+)= P V
+    const uint32_t v_tile = SharedDescriptor::template mn_major<T::kKvHalfBytes>(cta.kv_tile(v_slot));
+    ptx::tied(p);
+    ptx::tied(o);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < T::kValueSteps; ++step) {
+      ptx::wgmma_rs<Element::kMmaType>(o, p + 4 * step, SharedDescriptor::mn_major_step(v_tile, step),
+                                       step > 0 || accumulate);
+    }
+    ptx::wgmma_commit_group();
+  };
+
+  // Of the 64 rows, a thread holds this one and the eighth after it.
+  const auto own_row = [](int thread) { return thread / 32 * 16 + thread % 32 / 4; };
+
+  // What O is multiplied by: 1 / sum, or 0 for a row that saw no key. The LSE goes to global memory.
+  struct Divisor {
+    float inverse[kThreadRows];
+  };
+  const auto finish_rows = [&](const RowState& done, const TaskRecord& task, int32_t first_position) {
+    constexpr float ln2 = 0.693147181f;
+    const int thread = warpgroup_thread();
+    Divisor divisor;
+    float lse[kThreadRows];
+#pragma unroll
+    for (int i = 0; i < kThreadRows; ++i) {
+      const float sum = quad_sum(done.sum[i]);
+      divisor.inverse[i] = sum == 0.0f ? 0.0f : __frcp_rn(sum);
+      lse[i] = sum == 0.0f
+                   ? -CUDART_INF_F
+                   : __fmaf_rn(done.maximum[i], params.scale, __fmul_rn(ptx::lg2_approx_ftz(sum), ln2));
+    }
+    if (params.lse != nullptr && thread % 4 == 0) {
+#pragma unroll
+      for (int i = 0; i < kThreadRows; ++i) {
+        const int row = own_row(thread) + 8 * i;
+        const int32_t position = first_position + (row >> params.packed_heads_log2);
+        const int32_t head =
+            (task.head_group << params.packed_heads_log2) + (row & ((1 << params.packed_heads_log2) - 1));
+        if (position < params.seq_q) {
+          params.lse[task.batch * params.lse_batch_stride + head * params.lse_head_stride + position] =
+              lse[i];
+        }
+      }
+    }
+    return divisor;
+  };
+  // O to the slot of Q, and on to the store warp. A row that saw no key is 0 whatever O holds.
+  const auto finish_o = [&](const Divisor& divisor, int q_slot) {
+    const uint32_t tile = cta.q_tile(q_slot, consumer);
+    const int thread = warpgroup_thread();
+    const int matrix_row = thread / 32 * 16 + thread % 16;
+    const auto store = [&](auto with_empty_rows) {
+#pragma unroll
+      for (int g = 0; g < c.head_dim / 8; g += 2) {  // two groups of 8 columns
+        uint32_t packed[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const int i = 4 * (g + k / 2) + 2 * (k % 2);
+          packed[k] = Element::pack(__fmul_rn(o[i], divisor.inverse[k % 2]),
+                                    __fmul_rn(o[i + 1], divisor.inverse[k % 2]));
+          if (decltype(with_empty_rows)::value && divisor.inverse[k % 2] == 0.0f) packed[k] = 0;
+        }
+        const int piece = g + thread % 32 / 16;
+        ptx::stmatrix_x4(tile + piece / 8 * T::kQHalfBytes + matrix_row * kRowBytes +
+                             ((piece % 8) ^ (matrix_row % 8)) * 16,
+                         packed);
+      }
+    };
+    if (__builtin_expect(ptx::vote_sync_any(divisor.inverse[0] == 0.0f | divisor.inverse[1] == 0.0f), false))
+      store(std::true_type{});
+    else
+      store(std::false_type{});
+    ptx::fence_proxy_async_shared_cta();
+    ptx::bar_warp_sync();
+    if (lane == 0) cta.o_full.arrive(q_slot * c.consumers + consumer);
+  };
+
+  // A negative softmax scale: the scores change their sign with Q.
+  const auto negate_q = [&](int q_slot) {
+    const uint32_t tile = cta.q_tile(q_slot, consumer);
+    for (int i = 0; i < T::kQBytes; i += 16 * kWarpgroupThreads) {
+      const uint32_t at = tile + i + 16 * warpgroup_thread();
+      constexpr int32_t signs = static_cast<int32_t>(0x80008000u);
+      int32_t x[4];
+      ptx::ld_shared_v4(x[0], x[1], x[2], x[3], at);
+      ptx::st_shared_v4(at, x[0] ^ signs, x[1] ^ signs, x[2] ^ signs, x[3] ^ signs);
+    }
+    ptx::fence_proxy_async_shared_cta();
+    ptx::bar_sync<kWarpgroupThreads>(kOrderBarrier + c.consumers + consumer);
+  };
+
+  const auto wait_q = [&] {
+    cta.q_full.wait(q.index * c.consumers + consumer, q.phase);
+    if (params.negate_scores != 0) negate_q(q.index);
+  };
+  if (!cta.has_task(0)) return;
+  int32_t next_wave = 1;
+  TaskRecord task;
+  int32_t first_position, block, unmasked;
+
+  const auto mask = [&](int32_t block) {
+    const int thread = warpgroup_thread();
+#pragma unroll
+    for (int i = 0; i < kThreadRows; ++i) {
+      const int32_t position = first_position + ((own_row(thread) + 8 * i) >> params.packed_heads_log2);
+      const int32_t visible = visible_keys<c.causal>(position, params.seq_q, params.seq_kv);
+      mask_row(s, i, visible - block * c.block_keys, thread % 4);
+    }
+  };
+  // The block in `s`: P to `to`, and O's factor. True if a row of this warp has moved, else all factors
+  // are 1.
+  const auto softmax = [&](Probabilities& to, float(&factor)[kThreadRows]) {
+    float partial[kThreadRows];
+    exponentials<Element>(s, to, scale_log2, state.offset, partial);
+    // This branch also keeps ptxas from moving the exponentials behind the wait for the value product that
+    // they run beside.
+    const bool moved = ptx::vote_sync_any(state.moves(0, partial[0]) | state.moves(1, partial[1]));
+    if (__builtin_expect(moved, false)) {
+      float highest[kThreadRows];
+      row_maximum(s, highest);
+      state.move_maximum(partial, highest, scale_log2, factor);
+      exponentials<Element>(s, to, scale_log2, state.offset, partial);
+#pragma unroll
+      for (int i = 0; i < kThreadRows; ++i) state.sum[i] = __fmul_rn(state.sum[i], factor[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < kThreadRows; ++i) state.sum[i] = __fadd_rn(state.sum[i], partial[i]);
+    return moved;
+  };
+  // The same for the first block of a task, where all rows move.
+  const auto first_softmax = [&](Probabilities& to) {
+    float partial[kThreadRows] = {}, highest[kThreadRows], factor[kThreadRows];
+    state.reset();
+    row_maximum(s, highest);
+    state.move_maximum(partial, highest, scale_log2, factor);
+    exponentials<Element>(s, to, scale_log2, state.offset, state.sum);
+  };
+
+  // Once Q has landed.
+  const auto enter_task = [&] {
+    task = cta.load_task(q.index);
+    // The same in all lanes, and the compiler should know.
+    first_position = __shfl_sync(0xffffffffu, task.first_position, 0) +
+                     consumer * (kWarpgroupRows >> params.packed_heads_log2);
+    block = __shfl_sync(0xffffffffu, task.blocks, 0) - 1;
+    // The low blocks that every row of this warpgroup sees entirely: they run no mask code.
+    const int32_t all_see = visible_keys<c.causal>(first_position, params.seq_q, params.seq_kv);
+    unmasked = all_see > 0 ? all_see / c.block_keys : 0;
+  };
+
+  // The first block of all: nothing to overlap with in this warpgroup.
+  wait_q();
+  KvSlot next = next_kv();
+  KvSlot k = next;
+  wait_kv(k);
+  order_wait();
+  issue_scores(q.index, k.index);
+  order_pass();
+  next = next_kv();
+  enter_task();
+  ptx::wgmma_wait_group<0>();
+  ptx::tied(s);
+  release_kv(k.index);
+  if (block >= unmasked) mask(block);
+  first_softmax(p0);
+  bool accumulate = false;
+
+  // Scores of the next block, value product of the last one.
+  KvSlot v;
+  const auto issue = [&](Probabilities& p) {
+    k = next, v = next_kv();
+    wait_kv(k);
+    order_wait();
+    issue_scores(q.index, k.index);
+    wait_kv(v);
+    issue_values(p, v.index, accumulate);
+    order_pass();
+  };
+  const auto await_scores = [&] {
+    ptx::wgmma_wait_group<1>();
+    ptx::tied(s);
+    release_kv(k.index);
+    next = next_kv();
+  };
+  const auto await_values = [&] {
+    ptx::wgmma_wait_group<0>();
+    ptx::tied(o);
+    release_kv(v.index);
+  };
+
+  // One block, not the first of a task: P in `from`, and in `to` afterwards.
+  const auto step = [&](auto masked, Probabilities& from, Probabilities& to) {
+    issue(from);
+    accumulate = true;
+    await_scores();
+    if constexpr (decltype(masked)::value) mask(block);
+    if constexpr (!T::kTwoP) await_values();
+    float factor[kThreadRows];
+    if (softmax(to, factor)) {
+      if constexpr (T::kTwoP) {
+        ptx::wgmma_wait_group<0>();
+        ptx::tied(o);
+      }
+#pragma unroll
+      for (int i = 0; i < kOutputs; ++i) o[i] = __fmul_rn(o[i], factor[i / 2 % 2]);
+    }
+    if constexpr (T::kTwoP) await_values();
+  };
+  // The first block of a task: O of the task before it leaves.
+  const auto seam = [&](Probabilities& from, Probabilities& to) {
+    const int ended_slot = q.index;
+    q.advance();
+    wait_q();
+    issue(from);
+    accumulate = false;
+    const Divisor divisor = finish_rows(state, task, first_position);
+    enter_task();
+    ++next_wave;
+    await_scores();
+    if (block >= unmasked) mask(block);
+    if constexpr (!T::kTwoP) {
+      await_values();
+      finish_o(divisor, ended_slot);
+    }
+    first_softmax(to);
+    if constexpr (T::kTwoP) {
+      if (ptx::vote_sync_any(state.sum[0] < 0.0f || state.sum[1] < 0.0f)) ptx::wgmma_wait_group<0>();
+      await_values();
+      finish_o(divisor, ended_slot);
+    }
+  };
+  const auto last = [&](Probabilities& p) {
+    order_wait();
+    v = next;
+    wait_kv(v);
+    issue_values(p, v.index, accumulate);
+    if (consumer + 1 != c.consumers) order_pass();
+    const Divisor divisor = finish_rows(state, task, first_position);
+    await_values();
+    finish_o(divisor, q.index);
+  };
+
+  if constexpr (T::kTwoP) {
+    bool in_p1 = false;
+    const auto steps = [&](auto masked, int32_t end) {
+      for (; block >= end; --block, in_p1 = !in_p1) {
+        if (in_p1)
+          step(masked, p1, p0);
+        else
+          step(masked, p0, p1);
+      }
+    };
+    for (;; in_p1 = !in_p1) {
+      --block;
+      steps(std::true_type{}, unmasked);
+      steps(std::false_type{}, 0);
+      if (!cta.has_task(next_wave)) break;
+      if (in_p1)
+        seam(p1, p0);
+      else
+        seam(p0, p1);
+    }
+    if (in_p1)
+      last(p1);
+    else
+      last(p0);
+  } else {
+    for (;;) {
+      --block;
+      for (; block >= unmasked; --block) step(std::true_type{}, p0, p0);
+      for (; block >= 0; --block) step(std::false_type{}, p0, p0);
+      if (!cta.has_task(next_wave)) break;
+      seam(p0, p0);
+    }
+    last(p0);
+  }
+}
+
+}  // namespace fa4::hopper
