@@ -16,6 +16,11 @@ namespace {
 constexpr uint32_t kThreads = 128, kResults = 4;     // words that a thread stores
 constexpr uint32_t kA = 1024, kB = 8192, kWords = 16384;  // bytes of smem: operands of wgmma, 16 bytes a thread
 
+// Of A or B of wgmma.
+std::string descriptor(uint32_t at) {
+  return std::to_string(uint64_t((kSmem + at) >> 4) | uint64_t(128 >> 4) << 16 | uint64_t(256 >> 4) << 32);
+}
+
 enum class Target { threads, wgmma, tcgen05 };
 
 // A random program. It keeps to the rules of registers in flight but for a slip now and then, whose fault must be the
@@ -378,9 +383,6 @@ class Writer {
     line("fence.proxy.async.shared::cta");
     line("bar.sync 0");
     if (target_ == Target::wgmma) {
-      const auto descriptor = [](uint32_t at) {
-        return std::to_string(uint64_t((kSmem + at) >> 4) | uint64_t(128 >> 4) << 16 | uint64_t(256 >> 4) << 32);
-      };
       line("mov.b64 %descriptor_a, " + descriptor(kA));
       line("mov.b64 %descriptor_b, " + descriptor(kB));
       fence();
@@ -471,9 +473,6 @@ namespace {
 
 // A warpgroup with operands of ones: body() gives every thread one word to store, in %r9.
 std::vector<uint32_t> run_wgmma(const std::string& body) {
-  const auto descriptor = [](uint32_t at) {
-    return std::to_string(uint64_t((kSmem + at) >> 4) | uint64_t(128 >> 4) << 16 | uint64_t(256 >> 4) << 32);
-  };
   std::string ptx = entry_of(".param .u64 out", prologue() + R"(
   .reg .b32 %x<4>, %y<8>;
   shl.b32 %r0, %tid32, 4;
