@@ -545,7 +545,7 @@ class Time(unittest.TestCase):
         self.assertIn("pip install nvidia-cuda-nvdisasm", result.stderr)
 
     def test_refusals(self):
-        for arguments, word in ((("--gpu", "b100"), "b200"), (("--cta", 7), "CTAs 0 to 0"), (("--heads", 0), "heads"), (("--image", PTX), "both PTX and a cubin")):
+        for arguments, word in ((("--chip", "b100"), "b200"), (("--cta", 7), "CTAs 0 to 0"), (("--heads", 0), "heads"), (("--image", PTX), "both PTX and a cubin")):
             with self.subTest(arguments=arguments):
                 self.assertIn(word, fa4("time", *self.SHAPE, *arguments, expect=2))
 
