@@ -33,7 +33,7 @@ constexpr Opcodes kOpcodes[] = {
 };
 
 const std::unordered_map<std::string_view, uint32_t>& fewest_operands() {
-  static const auto table = [] {
+  static const auto& table = *new auto([] {  // never destroyed: programs load modules in static destructors
     std::unordered_map<std::string_view, uint32_t> t;
     for (const Opcodes& group : kOpcodes) {
       for (std::string_view rest = group.names; !rest.empty();) {
@@ -43,7 +43,7 @@ const std::unordered_map<std::string_view, uint32_t>& fewest_operands() {
       }
     }
     return t;
-  }();
+  }());
   return table;
 }
 
