@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../config.h"
 #include "barrier_table.h"
 
 namespace fa4::hopper {
@@ -21,13 +22,7 @@ struct Config {
 inline constexpr int kWarpgroupThreads = 128;
 inline constexpr int kWarpgroupRows = 64;  // rows of wgmma
 inline constexpr int kMmaK = 16;
-inline constexpr int kElementBytes = 2;
 inline constexpr int kQSlots = 2;  // Q of this task and of the next; O leaves through the slot its Q came in
-
-// A tile in shared memory is one or two halves of the head dimension, each [rows][64 elements] with 128-byte
-// swizzle.
-inline constexpr int kHalfColumns = 64;
-inline constexpr int kRowBytes = kHalfColumns * kElementBytes;
 
 // Softmax keeps a row's old maximum until a lane's probabilities of a block add up to more than this.
 inline constexpr float kRescaleSum = 256.0f;
@@ -44,7 +39,7 @@ inline constexpr int kStoreWarp = 2;  // O
 template <Config c>
 struct Tile {
   static constexpr int kThreads = (1 + c.consumers) * kWarpgroupThreads;
-  static constexpr int kHalves = c.head_dim / kHalfColumns;
+  static constexpr int kHalves = c.head_dim / kPieceColumns;
   static constexpr int kTaskRows = c.consumers * kWarpgroupRows;  // query positions times packed heads
 
   static constexpr int kQHalfBytes = kWarpgroupRows * kRowBytes;
@@ -64,7 +59,7 @@ struct Tile {
   static_assert(kWarpgroupThreads * (c.consumers * kConsumerRegisters + kProducerRegisters) <=
                 kRegistersPerSm);
 
-  static_assert(c.head_dim % kHalfColumns == 0 && c.block_keys % kMmaK == 0 && c.block_keys <= 256);
+  static_assert(c.head_dim % kPieceColumns == 0 && c.block_keys % kMmaK == 0 && c.block_keys <= 256);
   static_assert(c.consumers == 2 || c.consumers == 3);
   static_assert(c.block_keys / 4 < kRescaleSum);  // a row moves only if its maximum grows
   static_assert(kQHalfBytes % kSharedAlignment == 0 && kKvHalfBytes % kSharedAlignment == 0);

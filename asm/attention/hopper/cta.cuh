@@ -6,6 +6,8 @@
 #include "../../ptx/ldst.cuh"
 #include "../../ptx/mbarrier.cuh"
 #include "../../ptx/sync.cuh"
+#include "../barrier_ring.cuh"
+#include "../mask.h"
 #include "../params.h"
 #include "../scheduler.h"
 #include "config.h"
@@ -35,21 +37,6 @@ class BarrierRing {
   static constexpr uint32_t kCount = barrier_count(id, c.consumers* kQSlots, c.kv_slots);
   static constexpr uint32_t kArrivals = barrier_arrivals(id, c.consumers);
   uint32_t first_;  // shared::cta address
-};
-
-// A slot of a ring, and the parity that its next wait is for. advance() turns the parity round with the ring.
-template <int slots>
-struct PipelineState {
-  int index;
-  uint32_t phase;
-  __device__ static PipelineState consumer() { return {0, 0}; }
-  __device__ static PipelineState producer() { return {0, 1}; }
-  __device__ __forceinline__ void advance() {
-    if (++index == slots) {
-      index = 0;
-      phase ^= 1;
-    }
-  }
 };
 
 template <Config c>
@@ -100,12 +87,8 @@ struct Cta {
   }
 };
 
-// Keys that a query position may see: 0..result-1. May be negative under a causal mask when seq_q > seq_kv.
-template <bool causal>
-FA4_HOST_DEVICE int32_t visible_keys(int32_t position, int32_t seq_q, int32_t seq_kv) {
-  const int32_t last = seq_q - 1;
-  return causal ? seq_kv - (last - (position < last ? position : last)) : seq_kv;
-}
+template <Config c>
+using MaskOf = Mask<c.causal ? MaskKind::causal : MaskKind::full>;
 
 // The tasks of this CTA, in order: for (TaskWalk walk(cta); walk.next();) ... walk.task ...
 template <Config c>
@@ -139,7 +122,7 @@ class TaskWalk {
   // Keys that the last valid position of the task sees.
   __device__ __forceinline__ int32_t keys() const {
     const int32_t last = (task.m_block + 1) * (Tile<c>::kTaskRows >> params_.packed_heads_log2) - 1;
-    return visible_keys<c.causal>(last, params_.seq_q, params_.seq_kv);
+    return MaskOf<c>{}.keys(last, params_.seq_q, params_.seq_kv).end;
   }
 
   // Key blocks that the task visits, all consumers alike. A task that sees no key visits one block past the

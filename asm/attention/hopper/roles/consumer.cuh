@@ -32,7 +32,7 @@ struct SharedDescriptor {
   __device__ static __forceinline__ uint32_t k_major(uint32_t tile) { return start(tile) | 1u << 16; }
   template <int half_bytes>
   __device__ static __forceinline__ uint64_t k_major_step(uint32_t lower, int step) {
-    constexpr int steps_per_half = kHalfColumns / kMmaK;
+    constexpr int steps_per_half = kPieceColumns / kMmaK;
     return kUpper |
            (lower +
             ((step / steps_per_half * half_bytes + step % steps_per_half * (kMmaK * kElementBytes)) >> 4));
@@ -226,7 +226,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i) {
       const int32_t position = first_position + ((own_row(thread) + 8 * i) >> params.packed_heads_log2);
-      const int32_t visible = visible_keys<c.causal>(position, params.seq_q, params.seq_kv);
+      const int32_t visible = MaskOf<c>{}.keys(position, params.seq_q, params.seq_kv).end;
       mask_row(s, i, visible - block * c.block_keys, thread % 4);
     }
   };
@@ -267,7 +267,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
                      consumer * (kWarpgroupRows >> params.packed_heads_log2);
     block = __shfl_sync(0xffffffffu, task.blocks, 0) - 1;
     // The low blocks that every row of this warpgroup sees entirely: they run no mask code.
-    const int32_t all_see = visible_keys<c.causal>(first_position, params.seq_q, params.seq_kv);
+    const int32_t all_see = MaskOf<c>{}.keys(first_position, params.seq_q, params.seq_kv).end;
     unmasked = all_see > 0 ? all_see / c.block_keys : 0;
   };
 
