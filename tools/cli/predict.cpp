@@ -6,13 +6,13 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <new>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "asm/attention/task.h"
 #include "findings.h"
+#include "guarded.h"
 #include "runtime/image.h"
 #include "runtime/library.h"
 #include "runtime/plan.h"
@@ -399,23 +399,7 @@ int predict_checked(const TimeRequest& request) {
 }  // namespace
 
 int predict(const TimeRequest& request) {
-  const auto refuse = [](int code, const std::string& sentence) {
-    std::fflush(stdout);
-    fmt::print(stderr, "fa4 time: {}\n", sentence);
-    return code;
-  };
-  try {
-    return predict_checked(request);
-  } catch (const Refusal& error) {
-    return refuse(kRefused, error.what());
-  } catch (const support::AttentionError& error) {
-    return refuse(kDeviceFailed, fmt::format("{}: {}", fa4_status_name(error.status), error.what()));
-  } catch (const std::bad_alloc&) {
-    return refuse(kRefused,
-                  "this machine's memory does not hold the problem's tensors; a smaller one is accepted");
-  } catch (const std::runtime_error& error) {
-    return refuse(kDeviceFailed, error.what());
-  }
+  return guarded("time", [&] { return predict_checked(request); });
 }
 
 }  // namespace fa4::cli

@@ -8,14 +8,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <new>
 
 #include <fmt/format.h>
 
 #include "asm/attention/blackwell/kernels.h"
 #include "findings.h"
-#include "npy.h"
+#include "guarded.h"
 #include "runtime/plan.h"
+#include "runtime/problem.h"
 #include "support/attention_device.h"
 #include "table.h"
 #include "tensors.h"
@@ -134,9 +134,7 @@ void print_times(const support::Problem& problem, const support::RunResult& resu
   line("", fmt::format("{:.2f} G thread instructions/s a core, {:.1f} GFLOP/s of MMA",
                        double(c.thread_instructions) / core_seconds * 1e-9,
                        double(c.mma_flop) / c.wall_seconds * 1e-9));
-  print_role_table(*find_kernel(problem.dtype == support::Dtype::bf16 ? ElementType::bf16 : ElementType::f16,
-                                problem.causal ? MaskKind::causal : MaskKind::full, problem.head_dim, problem.head_dim),
-                   c);
+  print_role_table(*kernel_for(dry_params(problem, false, "")), c);
 }
 
 void print_comparison(const char* what, const support::Comparison& c, double tolerance, double atol) {
@@ -263,27 +261,16 @@ int run_checked(const RunRequest& request) {
 }  // namespace
 
 int run(const RunRequest& request) {
-  const auto refuse = [](int code, const std::string& sentence) {
-    std::fflush(stdout);
-    fmt::print(stderr, "fa4 run: {}\n", sentence);
-    return code;
-  };
-  try {
-    return run_checked(request);
-  } catch (const Refusal& error) {
-    return refuse(kRefused, error.what());
-  } catch (const NpyError& error) {
-    return refuse(kRefused, error.what());
-  } catch (const support::AttentionError& error) {
-    const bool refused = error.status == FA4_ERROR_INVALID_ARGUMENT || error.status == FA4_ERROR_UNSUPPORTED;
-    return refuse(refused ? kRefused : kDeviceFailed,
-                  fmt::format("{}: {}", fa4_status_name(error.status), error.what()));
-  } catch (const std::bad_alloc&) {
-    return refuse(kRefused,
-                  "this machine's memory does not hold the problem's tensors; a smaller one is accepted");
-  } catch (const std::runtime_error& error) {
-    return refuse(kDeviceFailed, error.what());
-  }
+  return guarded("run", [&] {
+    try {
+      return run_checked(request);
+    } catch (const support::AttentionError& error) {
+      const bool refused =
+          error.status == FA4_ERROR_INVALID_ARGUMENT || error.status == FA4_ERROR_UNSUPPORTED;
+      if (!refused) throw;
+      throw Refusal(fmt::format("{}: {}", fa4_status_name(error.status), error.what()));
+    }
+  });
 }
 
 }  // namespace fa4::cli
