@@ -7,6 +7,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <numbers>
 #include <numeric>
 
@@ -25,37 +26,6 @@ struct Dimension {
   int64_t extent;
   int64_t stride;  // elements
 };
-
-// "64 and 128 are", from the list of kernels.
-struct HeadDims {
-  char text[128] = {};
-
-  constexpr HeadDims() {
-    int dims[kKernelCount] = {}, count = 0;
-    for (const Kernel& kernel : kKernels) {
-      int at = 0;
-      while (at < count && dims[at] < kernel.config.qk_dim) ++at;
-      if (at < count && dims[at] == kernel.config.qk_dim) continue;
-      for (int i = count++; i > at; --i) dims[i] = dims[i - 1];
-      dims[at] = kernel.config.qk_dim;
-    }
-    for (int i = 0; i < count; ++i) {
-      if (i != 0) append(i + 1 == count ? " and " : ", ");
-      char digits[8] = {};
-      int end = 7;
-      for (int n = dims[i]; n != 0; n /= 10) digits[--end] = static_cast<char>('0' + n % 10);
-      append(digits + end);
-    }
-    append(count == 1 ? " is" : " are");
-  }
-
- private:
-  int length = 0;
-  constexpr void append(const char* part) {
-    while (*part != 0) text[length++] = *part++;
-  }
-};
-constexpr HeadDims kHeadDims;
 
 struct Extent {
   const char* name;
@@ -99,6 +69,19 @@ fa4_status check_header(const fa4_forward_params& params, Message& message) {
   return FA4_OK;
 }
 
+fa4_status refuse_head_dim(int64_t head_dim, Message& message) {
+  message.fail(FA4_ERROR_UNSUPPORTED, "head_dim is %lld; ", static_cast<ll>(head_dim));
+  const auto dims = std::count_if(std::begin(kKernels), std::end(kKernels), first_of_head_dim);
+  auto left = dims;
+  for (const Kernel& kernel : kKernels) {
+    if (!first_of_head_dim(kernel)) continue;
+    --left;
+    message.append("%d%s", kernel.config.qk_dim, left > 1 ? ", " : left == 1 ? " and " : "");
+  }
+  message.append(dims == 1 ? " is supported" : " are supported");
+  return head_dim < 1 ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED;
+}
+
 fa4_status check_extents(const fa4_forward_params& params, Message& message) {
   const Extent extents[] = {{"batch", params.batch, 0, kMaxBatch},
                             {"seq_q", params.seq_q, 0, kMaxSequence},
@@ -113,8 +96,7 @@ fa4_status check_extents(const fa4_forward_params& params, Message& message) {
   }
   const Kernel* kernel = kernel_for(params);
   if (kernel == nullptr) {
-    return message.fail(params.head_dim < 1 ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED,
-                        "head_dim is %lld; %s supported", static_cast<ll>(params.head_dim), kHeadDims.text);
+    return refuse_head_dim(params.head_dim, message);
   }
   if (params.q_heads % params.kv_heads != 0) {
     return message.fail(FA4_ERROR_INVALID_ARGUMENT,

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <memory>
 #include <numeric>
-#include <set>
 #include <sstream>
 
 namespace fa4::test {
@@ -37,9 +36,10 @@ support::AttentionDevice& device() {
 }
 
 std::vector<int64_t> head_dims() {
-  std::set<int64_t> dims;
-  for (const Kernel& kernel : kKernels) dims.insert(kernel.config.qk_dim);
-  return {dims.begin(), dims.end()};
+  std::vector<int64_t> dims;
+  for (const Kernel& kernel : kKernels)
+    if (first_of_head_dim(kernel)) dims.push_back(kernel.config.qk_dim);
+  return dims;
 }
 
 std::string describe(const Case& c) {

@@ -153,9 +153,7 @@ int info(const std::string& driver, const std::string& gpu) {
   try {
     std::vector<const Kernel*> by_head_dim;  // one for each: masks and element types do not change the maps
     for (const Kernel& kernel : kKernels)
-      if (std::none_of(by_head_dim.begin(), by_head_dim.end(),
-                       [&](const Kernel* k) { return k->config.qk_dim == kernel.config.qk_dim; }))
-        by_head_dim.push_back(&kernel);
+      if (first_of_head_dim(kernel)) by_head_dim.push_back(&kernel);
     std::string dims;
     for (const Kernel* kernel : by_head_dim)
       dims += (dims.empty() ? "" : ", ") + std::to_string(kernel->config.qk_dim);

@@ -40,6 +40,15 @@ inline constexpr Kernel kKernels[] = {
 };
 inline constexpr uint32_t kKernelCount = sizeof(kKernels) / sizeof(kKernels[0]);
 
+// Whether it is the first of its head dimension in the list: what masks and element types do not change is said once.
+constexpr bool first_of_head_dim(const Kernel& kernel) {
+  for (const Kernel& before : kKernels) {
+    if (&before == &kernel) return true;
+    if (before.config.qk_dim == kernel.config.qk_dim) return false;
+  }
+  return false;
+}
+
 // Null when there is none.
 constexpr const Kernel* find_kernel(ElementType element, MaskKind mask, int64_t qk_dim, int64_t v_dim) {
   for (const Kernel& kernel : kKernels) {
