@@ -2,7 +2,7 @@
 // The image without the library: image FATBIN. Loads the file with cuModuleLoad, describes four tensor maps,
 // fills AttentionParams and launches the entry. What fa4_forward decides by the problem is decided here by
 // hand.
-#include <fa4/kernel/blackwell/kernels.h>
+#include <fa4/kernel/kernels.h>
 #include <fa4/kernel/params.h>
 
 #include <algorithm>

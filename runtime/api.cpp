@@ -43,10 +43,15 @@ fa4_status fa4_create(const fa4_create_params* params, fa4_context** context) {
 }
 
 fa4_status fa4_supported(const fa4_context* context, const fa4_forward_params* params) {
-  static_cast<void>(context);  // every device that the image runs on takes the same problems
   if (params == nullptr) return null_argument("params", "a fa4_forward_params");
   fa4::Message message;
-  return report(fa4::check_problem(*params, message), message);
+  if (context != nullptr) return report(fa4::check_problem(*params, context->kernels(), message), message);
+  fa4_status status = FA4_OK;
+  for (const fa4::KernelList* kernels : fa4::kArchitectures) {
+    status = fa4::check_problem(*params, *kernels, message);
+    if (status == FA4_OK) break;
+  }
+  return report(status, message);
 }
 
 fa4_status fa4_workspace_size(const fa4_context* context, const fa4_forward_params* params, uint64_t* size) {

@@ -54,7 +54,7 @@ fa4_status Context::open(const fa4_create_params& params, Message& message) {
 
 fa4_status Context::forward(const fa4_forward_params& problem, Message& message) const {
   Plan plan;
-  fa4_status status = plan_forward(problem, sm_count_, plan, message);
+  fa4_status status = plan_forward(problem, {&library_.kernels(), sm_count_}, plan, message);
   if (status != FA4_OK || plan.grid == 0) return status;
 
   CUcontext current = nullptr;

@@ -18,7 +18,7 @@ class Context {
   // Plans, describes and launches. The call path of the library: no allocation, no synchronisation.
   fa4_status forward(const fa4_forward_params& problem, Message& message) const;
 
-  uint32_t sm_count() const { return sm_count_; }
+  const KernelList& kernels() const { return library_.kernels(); }
 
  private:
   Driver driver_;  // before library_, which unloads through it

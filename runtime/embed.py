@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a file as a C++ array: embed.py INPUT OUTPUT FUNCTION. FUNCTION, in namespace fa4, returns its address."""
+"""Writes files, one behind the other, as a C++ array: embed.py INPUT... OUTPUT FUNCTION. FUNCTION, in namespace fa4, returns its
+address."""
 
 import struct
 import sys
 
-source, target, function = sys.argv[1:]
-with open(source, "rb") as file:
-    data = file.read()
+*sources, target, function = sys.argv[1:]
+data = b""
+for source in sources:
+    with open(source, "rb") as file:
+        data += file.read()
 # The driver wants a fatbinary aligned to 8 bytes; zeros after it end a PTX text.
 data += bytes(8 + -len(data) % 8)
 words = [f"0x{word:x}" for (word,) in struct.iter_unpack("<Q", data)]

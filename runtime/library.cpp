@@ -12,7 +12,9 @@
 namespace fa4 {
 namespace {
 
-fa4_status check_architecture(const Driver& driver, const void* image, CUdevice device, Message& message) {
+// Sets the kernels for the device, or refuses it.
+fa4_status choose_kernels(const Driver& driver, const void* image, CUdevice device, const KernelList*& kernels,
+                          Message& message) {
   std::vector<ImageEntry> entries;
   if (fa4_status status = read_image(image, entries, message); status != FA4_OK) return status;
   int major = 0, minor = 0;
@@ -27,8 +29,9 @@ fa4_status check_architecture(const Driver& driver, const void* image, CUdevice 
   }
   if (status != FA4_OK) return status;
   const auto device_arch = static_cast<uint32_t>(major * 10 + minor);
+  kernels = kernels_for(device_arch);
   for (const ImageEntry& entry : entries) {
-    if (entry.runs_on(device_arch)) return FA4_OK;
+    if (kernels != nullptr && entry.runs_on(device_arch)) return FA4_OK;
   }
   return message.fail(FA4_ERROR_ARCHITECTURE,
                       "this GPU, %s, is sm_%u (compute capability %d.%d); the image holds %s", name,
@@ -58,21 +61,23 @@ Library::~Library() {
 }
 
 fa4_status Library::load(const Driver& driver, const void* image, CUdevice device, Message& message) {
-  if (fa4_status status = check_architecture(driver, image, device, message); status != FA4_OK) return status;
-  driver_ = &driver;
-  fa4_status status = load_module(driver, image, module_, message);
+  fa4_status status = choose_kernels(driver, image, device, kernels_, message);
   if (status != FA4_OK) return status;
-  for (uint32_t i = 0; i < kKernelCount; ++i) {
-    const std::string get = std::string("cuModuleGetFunction of ") + kKernels[i].entry;
-    const std::string set = std::string("cuFuncSetAttribute of ") + kKernels[i].entry;
-    status = driver.check(driver.cuModuleGetFunction(&functions_[i], module_, kKernels[i].entry), get.c_str(),
-                          message);
+  driver_ = &driver;
+  status = load_module(driver, image, module_, message);
+  if (status != FA4_OK) return status;
+  functions_.reserve(kernels_->count);
+  for (const Kernel& kernel : *kernels_) {
+    const std::string get = std::string("cuModuleGetFunction of ") + kernel.entry;
+    const std::string set = std::string("cuFuncSetAttribute of ") + kernel.entry;
+    CUfunction function = nullptr;
+    status = driver.check(driver.cuModuleGetFunction(&function, module_, kernel.entry), get.c_str(), message);
     if (status != FA4_OK) return status;
-    status =
-        driver.check(driver.cuFuncSetAttribute(functions_[i], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                               static_cast<int>(kKernels[i].shared_bytes)),
-                     set.c_str(), message);
+    status = driver.check(driver.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                    static_cast<int>(kernel.shared_bytes)),
+                          set.c_str(), message);
     if (status != FA4_OK) return status;
+    functions_.push_back(function);
   }
   return FA4_OK;
 }

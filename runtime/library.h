@@ -4,6 +4,8 @@
 
 #include <cuda.h>
 
+#include <vector>
+
 #include "driver.h"
 #include "message.h"
 #include "plan.h"
@@ -21,17 +23,20 @@ class Library {
   ~Library();
 
   // Refuses a device that the image has no code for (FA4_ERROR_ARCHITECTURE); otherwise loads the image into
-  // the current context, finds the kernels and grants them their shared memory. `driver` must outlive the
-  // object. Once per object.
+  // the current context, finds the kernels for the device and grants them their shared memory. `driver` must
+  // outlive the object. Once per object.
   fa4_status load(const Driver& driver, const void* image, CUdevice device, Message& message);
 
-  // Of one of kKernels.
-  CUfunction function(const Kernel& kernel) const { return functions_[&kernel - kKernels]; }
+  // Those that the device runs.
+  const KernelList& kernels() const { return *kernels_; }
+  // Of one of them.
+  CUfunction function(const Kernel& kernel) const { return functions_[&kernel - kernels_->first]; }
 
  private:
   const Driver* driver_ = nullptr;
   CUmodule module_ = nullptr;
-  CUfunction functions_[kKernelCount] = {};
+  const KernelList* kernels_ = nullptr;
+  std::vector<CUfunction> functions_;  // in the order of kernels_
 };
 
 }  // namespace fa4

@@ -22,12 +22,13 @@ uint64_t stride_bytes(int64_t extent, int64_t stride_elements) {
 // Boxes of `box_rows` rows, of which `packed_heads` heads take turns.
 TensorMapDescription describe(const fa4_forward_params& problem, const fa4_tensor& tensor, int64_t seq,
                               int64_t heads, int64_t packed_heads, int box_rows, int pieces) {
-  // A map has no empty dimension. Without keys it describes one row at null, which the kernel never loads.
+  // A map has no empty dimension. Without keys it describes one row that the kernel never loads, at an address that is
+  // some tensor's: a copy from a map at null faults on Hopper, though all of its box lies outside.
   const bool empty = seq == 0;
   const int64_t rows = empty ? 1 : seq;
   return {
       .type = problem.dtype == FA4_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-      .address = empty ? 0 : tensor.data,
+      .address = empty ? problem.q.data : tensor.data,
       .extents = {kPieceColumns, static_cast<uint64_t>(heads), static_cast<uint64_t>(rows),
                   static_cast<uint64_t>(pieces), static_cast<uint64_t>(problem.batch)},
       .strides = {stride_bytes(heads, tensor.head_stride), stride_bytes(rows, tensor.seq_stride), kRowBytes,
@@ -54,27 +55,27 @@ SchedulerKind scheduler_kind(const fa4_forward_params& problem) {
 
 }  // namespace
 
-fa4_status plan_forward(const fa4_forward_params& problem, uint32_t sm_count, Plan& plan, Message& message) {
-  if (fa4_status status = check_problem(problem, message); status != FA4_OK) return status;
+fa4_status plan_forward(const fa4_forward_params& problem, const DeviceTraits& device, Plan& plan, Message& message) {
+  if (fa4_status status = check_problem(problem, *device.kernels, message); status != FA4_OK) return status;
   plan.grid = 0;
   if (is_empty(problem)) return FA4_OK;
 
-  const Kernel& kernel = *kernel_for(problem);
+  const Kernel& kernel = *kernel_for(problem, *device.kernels);
   const Config& config = kernel.config;
   const Packing packing = pack_heads(problem, config);
   const int64_t groups_per_kv_head = problem.q_heads / problem.kv_heads / packing.packed_heads;
   const int64_t all_groups = problem.batch * packing.head_groups;
   const int64_t tasks = all_groups * packing.m_blocks;
-  const int64_t ctas = problem.max_ctas != 0 ? std::min<int64_t>(problem.max_ctas, sm_count) : sm_count;
+  const int64_t ctas = problem.max_ctas != 0 ? std::min<int64_t>(problem.max_ctas, device.sm_count) : device.sm_count;
   const double scale = softmax_scale(problem);
 
   plan.kernel = &kernel;
   plan.grid = static_cast<uint32_t>(std::min(tasks, ctas));
   const int64_t packed = packing.packed_heads;
-  plan.q = describe(problem, problem.q, problem.seq_q, problem.q_heads, packed, kTileRows, config.qk_pieces());
+  plan.q = describe(problem, problem.q, problem.seq_q, problem.q_heads, packed, config.tile_rows, config.qk_pieces());
   plan.k = describe(problem, problem.k, problem.seq_kv, problem.kv_heads, 1, config.block_keys, config.qk_pieces());
   plan.v = describe(problem, problem.v, problem.seq_kv, problem.kv_heads, 1, config.block_keys, config.v_pieces());
-  plan.o = describe(problem, problem.o, problem.seq_q, problem.q_heads, packed, kTileRows, config.v_pieces());
+  plan.o = describe(problem, problem.o, problem.seq_q, problem.q_heads, packed, config.tile_rows, config.v_pieces());
 
   AttentionParams& params = plan.params;
   params.lse = reinterpret_cast<float*>(problem.lse);

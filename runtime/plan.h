@@ -5,21 +5,27 @@
 
 #include <cstdint>
 
-#include "../asm/attention/blackwell/kernels.h"
+#include "../asm/attention/kernels.h"
 #include "../asm/attention/params.h"
 #include "message.h"
 #include "tensor_map.h"
 
 namespace fa4 {
 
+// What a plan needs to know of the device.
+struct DeviceTraits {
+  const KernelList* kernels;  // that it runs
+  uint32_t sm_count;
+};
+
 struct Plan {
-  const Kernel* kernel;  // one of kKernels
+  const Kernel* kernel;  // one of the device's
   uint32_t grid;         // CTAs; 0: there is nothing to compute and nothing else of the plan is set
   TensorMapDescription q, k, v, o;
   AttentionParams params;  // all but the tensor maps, which the driver encodes
 };
 
-// Checks the problem and plans it for a device of `sm_count` SMs.
-fa4_status plan_forward(const fa4_forward_params& problem, uint32_t sm_count, Plan& plan, Message& message);
+// Checks the problem and plans it for a device.
+fa4_status plan_forward(const fa4_forward_params& problem, const DeviceTraits& device, Plan& plan, Message& message);
 
 }  // namespace fa4

@@ -69,12 +69,17 @@ fa4_status check_header(const fa4_forward_params& params, Message& message) {
   return FA4_OK;
 }
 
-fa4_status refuse_head_dim(int64_t head_dim, Message& message) {
+int64_t packed_heads_of(const fa4_forward_params& params, const Config& config) {
+  return std::gcd(params.q_heads / params.kv_heads, int64_t{config.tile_rows});
+}
+
+fa4_status refuse_head_dim(int64_t head_dim, const KernelList& kernels, Message& message) {
   message.fail(FA4_ERROR_UNSUPPORTED, "head_dim is %lld; ", static_cast<ll>(head_dim));
-  const auto dims = std::count_if(std::begin(kKernels), std::end(kKernels), first_of_head_dim);
+  const auto first = [&](const Kernel& kernel) { return kernels.first_of_head_dim(kernel); };
+  const auto dims = std::count_if(kernels.begin(), kernels.end(), first);
   auto left = dims;
-  for (const Kernel& kernel : kKernels) {
-    if (!first_of_head_dim(kernel)) continue;
+  for (const Kernel& kernel : kernels) {
+    if (!first(kernel)) continue;
     --left;
     message.append("%d%s", kernel.config.qk_dim, left > 1 ? ", " : left == 1 ? " and " : "");
   }
@@ -82,7 +87,7 @@ fa4_status refuse_head_dim(int64_t head_dim, Message& message) {
   return head_dim < 1 ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED;
 }
 
-fa4_status check_extents(const fa4_forward_params& params, Message& message) {
+fa4_status check_extents(const fa4_forward_params& params, const KernelList& kernels, Message& message) {
   const Extent extents[] = {{"batch", params.batch, 0, kMaxBatch},
                             {"seq_q", params.seq_q, 0, kMaxSequence},
                             {"seq_kv", params.seq_kv, 0, kMaxSequence},
@@ -94,16 +99,14 @@ fa4_status check_extents(const fa4_forward_params& params, Message& message) {
                         "%s is %lld; %lld to %lld are accepted", extent.name, static_cast<ll>(extent.value),
                         static_cast<ll>(extent.least), static_cast<ll>(extent.most));
   }
-  const Kernel* kernel = kernel_for(params);
-  if (kernel == nullptr) {
-    return refuse_head_dim(params.head_dim, message);
-  }
   if (params.q_heads % params.kv_heads != 0) {
     return message.fail(FA4_ERROR_INVALID_ARGUMENT,
                         "q_heads is %lld and kv_heads %lld; q_heads must be a multiple of "
                         "kv_heads",
                         static_cast<ll>(params.q_heads), static_cast<ll>(params.kv_heads));
   }
+  const Kernel* kernel = kernel_for(params, kernels);
+  if (kernel == nullptr) return refuse_head_dim(params.head_dim, kernels, message);
   const Packing packing = pack_heads(params, kernel->config);
   if (static_cast<Wide>(params.batch) * static_cast<Wide>(packing.head_groups) *
           static_cast<Wide>(packing.m_blocks) >
@@ -241,14 +244,17 @@ fa4_status check_scale(const fa4_forward_params& params, Message& message) {
 
 }  // namespace
 
-const Kernel* kernel_for(const fa4_forward_params& params) {
-  return find_kernel(params.dtype == FA4_BF16 ? ElementType::bf16 : ElementType::f16,
-                     params.causal != 0 ? MaskKind::causal : MaskKind::full, params.head_dim, params.head_dim);
+const Kernel* kernel_for(const fa4_forward_params& params, const KernelList& kernels) {
+  // Heads that share a KV head may ride together: how many of them, the kernels' tiles say alike.
+  const int64_t packed_heads = packed_heads_of(params, kernels.first->config);
+  return kernels.find(params.dtype == FA4_BF16 ? ElementType::bf16 : ElementType::f16,
+                      params.causal != 0 ? MaskKind::causal : MaskKind::full, params.head_dim, params.head_dim,
+                      params.seq_q * packed_heads);
 }
 
 Packing pack_heads(const fa4_forward_params& params, const Config& config) {
   Packing packing;
-  packing.packed_heads = std::gcd(params.q_heads / params.kv_heads, int64_t{kTileRows});
+  packing.packed_heads = packed_heads_of(params, config);
   packing.head_groups = params.q_heads / packing.packed_heads;
   const int64_t block_positions = config.block_rows() / packing.packed_heads;
   packing.m_blocks = (params.seq_q + block_positions - 1) / block_positions;
@@ -260,9 +266,9 @@ double softmax_scale(const fa4_forward_params& params) {
                                    : 1 / std::sqrt(static_cast<double>(params.head_dim));
 }
 
-fa4_status check_problem(const fa4_forward_params& params, Message& message) {
+fa4_status check_problem(const fa4_forward_params& params, const KernelList& kernels, Message& message) {
   fa4_status status = check_header(params, message);
-  if (status == FA4_OK) status = check_extents(params, message);
+  if (status == FA4_OK) status = check_extents(params, kernels, message);
   const int64_t batch = params.batch, seq_q = params.seq_q, seq_kv = params.seq_kv, dim = params.head_dim;
   if (status == FA4_OK) status = check_tensor(kQ, params.q, batch, seq_q, params.q_heads, dim, false, message);
   if (status == FA4_OK) status = check_tensor(kK, params.k, batch, seq_kv, params.kv_heads, dim, false, message);

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "../asm/attention/blackwell/kernels.h"
+#include "../asm/attention/kernels.h"
 #include "message.h"
 
 namespace fa4 {
@@ -14,20 +14,20 @@ inline constexpr int64_t kMaxHeads = INT32_MAX;
 inline constexpr int64_t kMaxBatch = INT32_MAX;
 inline constexpr int64_t kMaxTasks = INT32_MAX;
 
-// The kernel that takes the problem; null when there is none for its head dimension. dtype and causal must have been
-// checked.
-const Kernel* kernel_for(const fa4_forward_params& params);
+// The kernel of the list that takes the problem; null when there is none for its head dimension. dtype, causal and the
+// extents must have been checked.
+const Kernel* kernel_for(const fa4_forward_params& params, const KernelList& kernels);
 
 // How query heads ride in a Q tile.
 struct Packing {
-  int64_t packed_heads;  // gcd(q_heads / kv_heads, kTileRows): a power of two
+  int64_t packed_heads;  // gcd(q_heads / kv_heads, rows of a Q tile): a power of two
   int64_t head_groups;   // q_heads / packed_heads
   int64_t m_blocks;      // ceil(seq_q / (rows of an m_block / packed_heads))
 };
 Packing pack_heads(const fa4_forward_params& params, const Config& config);
 
 // FA4_OK, or a code and a sentence that names the field, its value and what would be accepted.
-fa4_status check_problem(const fa4_forward_params& params, Message& message);
+fa4_status check_problem(const fa4_forward_params& params, const KernelList& kernels, Message& message);
 
 // A checked problem without output elements: nothing is to be launched.
 inline bool is_empty(const fa4_forward_params& params) {

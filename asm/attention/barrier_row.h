@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What there is to say about a barrier of a kernel: a row of the kernel's barrier table. Plain C++, no device code.
+// What there is to say about a barrier of a kernel, and the table of all of them. Plain C++, no device code.
 #pragma once
 
 #include <stdint.h>
@@ -22,6 +22,36 @@ struct BarrierRow {
   const char* signals;  // who
   const char* waits;    // who
   const char* meaning;
+};
+
+// The rows stand in the order of their ids, so an id is an index.
+template <uint32_t row_count>
+struct BarrierRows {
+  static constexpr uint32_t kinds = row_count;
+  BarrierRow row[kinds];
+
+  template <class BarrierId>
+  constexpr const BarrierRow& operator[](BarrierId id) const {
+    return row[static_cast<uint32_t>(id)];
+  }
+
+  // Index of the first mbarrier of a row in the array of all of them; with `kinds`, how many there are.
+  template <class BarrierId>
+  constexpr uint32_t slot(BarrierId id) const {
+    uint32_t slot = 0;
+    for (uint32_t i = 0; i < static_cast<uint32_t>(id); ++i) slot += row[i].stages;
+    return slot;
+  }
+  constexpr uint32_t slots() const { return slot(kinds); }
+
+  constexpr bool consistent() const {
+    for (const BarrierRow& r : row) {
+      if (r.stages == 0 || r.arrivals == 0) return false;
+      if ((r.flavour == BarrierFlavour::tma) != (r.bytes != 0)) return false;
+      if (r.flavour != BarrierFlavour::counted && r.arrivals != 1) return false;
+    }
+    return true;
+  }
 };
 
 }  // namespace fa4

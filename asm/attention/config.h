@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a specialisation of an attention kernel is, as one value, and the tiles that follow from it. Plain C++, no device
-// code. Memory maps and register budgets of an architecture follow from it too: blackwell/layout.h.
+// code. Memory maps and register budgets follow from it too: layout.h of each architecture.
 #pragma once
 
 #include <stdint.h>
@@ -18,37 +18,46 @@ enum class ElementType : uint32_t { f16 = 0, bf16 = 1 };
 enum class OPlace : uint32_t { own, over_q };
 
 inline constexpr int kElementBytes = 2;
-inline constexpr int kTileRows = 128;  // rows of a Q tile: query positions times packed heads
 
 // A tile in shared memory is cut along the head dimension into pieces of 64 columns, each [rows][64 elements] with 128-byte
 // swizzle: the box of a rank-5 tensor map, dense.
 inline constexpr int kPieceColumns = 64;
 inline constexpr int kRowBytes = kPieceColumns * kElementBytes;
 static_assert(kRowBytes == 128);
+inline constexpr int kSharedAlignment = 1024;  // of the tiles: the swizzle wants it
+
+// What compute capability 9.0 and 10.x have in common.
+inline constexpr int kWarpgroupThreads = 128;
+inline constexpr int kRegistersPerSm = 65536;
+inline constexpr int kMaxSharedBytes = 232448;  // what a CTA may ask for
+inline constexpr int kMmaK = 16;                // of an MMA instruction of 16-bit elements
 
 struct Config {
   ElementType element;
   MaskKind mask;
   int qk_dim;      // head dimension of Q and K, a multiple of 64
   int v_dim;       // head dimension of V and O, a multiple of 64
-  int q_stages;    // Q tiles in flight: two, so that the softmax of one runs under the MMAs of the other, or one
+  int tile_rows;   // rows of a Q tile: query positions times packed heads; those of the architecture's MMA
+  int q_stages;    // Q tiles of a task. Blackwell: two, so that the softmax of one runs under the MMAs of the other, or one.
+                   // Hopper: one for each warpgroup that computes
   int block_keys;  // keys of a K/V block
   int kv_slots;    // K and V blocks, in turn, share one ring of so many
   OPlace o_place;
 
   FA4_HOST_DEVICE constexpr int qk_pieces() const { return qk_dim / kPieceColumns; }
   FA4_HOST_DEVICE constexpr int v_pieces() const { return v_dim / kPieceColumns; }
-  FA4_HOST_DEVICE constexpr int q_tile_bytes() const { return kTileRows * qk_dim * kElementBytes; }
+  FA4_HOST_DEVICE constexpr int q_tile_bytes() const { return tile_rows * qk_dim * kElementBytes; }
   FA4_HOST_DEVICE constexpr int k_tile_bytes() const { return block_keys * qk_dim * kElementBytes; }
   FA4_HOST_DEVICE constexpr int v_tile_bytes() const { return block_keys * v_dim * kElementBytes; }
-  FA4_HOST_DEVICE constexpr int o_tile_bytes() const { return kTileRows * v_dim * kElementBytes; }
+  FA4_HOST_DEVICE constexpr int o_tile_bytes() const { return tile_rows * v_dim * kElementBytes; }
 
   // Rows of an m_block, the query side of a task.
-  FA4_HOST_DEVICE constexpr int block_rows() const { return q_stages * kTileRows; }
+  FA4_HOST_DEVICE constexpr int block_rows() const { return q_stages * tile_rows; }
 };
 
-// Longest sequence: row positions of the last m_block still fit into 32 bits, whatever the number of Q stages.
-inline constexpr int32_t kMaxSequence = INT32_MAX - 2 * kTileRows;
+// Longest sequence: row positions of the last m_block, of at most 256 rows, still fit into 32 bits.
+inline constexpr int32_t kMaxBlockRows = 256;
+inline constexpr int32_t kMaxSequence = INT32_MAX - kMaxBlockRows;
 
 // Softmax keeps a row's old maximum until it has moved by this much in log2: P then stays below 2^8.
 inline constexpr float kRescaleThreshold = 8.0f;

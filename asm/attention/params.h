@@ -12,8 +12,8 @@ namespace fa4 {
 
 struct alignas(128) AttentionParams {
   // Rank-5 views (64 elements of the head dimension, heads, sequence, pieces of 64 of the head dimension, batch)
-  // with 128-byte swizzle. Q and O: box (64, packed_heads, 128 / packed_heads, pieces, 1); K and V: box (64, 1,
-  // keys of a block, pieces, 1).
+  // with 128-byte swizzle. Q and O: box (64, packed_heads, tile_rows / packed_heads, pieces, 1); K and V: box
+  // (64, 1, keys of a block, pieces, 1). `tile_rows`, and all that follows from it: of the kernel's Config.
   CUtensorMap q, k, v, o;
 
   // Natural-log sum of exponentials, fp32, element (batch, q_head, position) at
@@ -23,15 +23,15 @@ struct alignas(128) AttentionParams {
 
   int32_t seq_q, seq_kv;  // lengths in tokens: 1 <= seq_q, 0 <= seq_kv, both <= kMaxSequence (config.h)
 
-  // Packing of query heads into the 128 rows of a Q tile: packed_heads = gcd(q_heads / kv_heads, 128), a
+  // Packing of query heads into the rows of a Q tile: packed_heads = gcd(q_heads / kv_heads, tile_rows), a
   // power of two. Row r of a tile is position r >> packed_heads_log2 of head r & (packed_heads - 1) of its
   // head group.
   int32_t packed_heads_log2;
   int32_t head_groups;         // q_heads / packed_heads
   int32_t groups_per_kv_head;  // q_heads / kv_heads / packed_heads; KV head = head group / groups_per_kv_head
 
-  // The scheduler's problem. One task = (batch, head group, m_block); an m_block is two Q stages of 128 rows.
-  int32_t m_blocks;    // ceil(seq_q / (2 * 128 / packed_heads))
+  // The scheduler's problem. One task = (batch, head group, m_block); an m_block is all Q tiles of a task.
+  int32_t m_blocks;    // ceil(seq_q / (block_rows / packed_heads))
   int32_t all_groups;  // batch * head_groups
   int32_t task_count;  // all_groups * m_blocks
   SchedulerKind scheduler;

@@ -35,8 +35,10 @@ FA4_HOST_DEVICE int32_t task_of(SchedulerKind kind, int32_t cta, int32_t wave, i
 
 // The task at place `index` of the order; all_groups = batch * head_groups.
 // Linear: batch, then head group, then m_block. LPT (longest processing time first): sections of
-// `section_groups` head groups, whose K and V share the L2 cache; in a section the last m_blocks, which see
-// the most keys under a causal mask, come first.
+// `section_groups` head groups, whose K and V share the L2 cache. In the last section the m_blocks go from the
+// last, which sees the most keys under a causal mask, down to the first, in the one before it up, and so on by
+// turns: along the whole order the cost of a task changes gradually, so that turning round after each wave
+// evens it out also where sections meet within a wave.
 FA4_HOST_DEVICE TaskId decode_task(SchedulerKind kind, int32_t index, int32_t all_groups, int32_t head_groups,
                                    int32_t m_blocks, int32_t section_groups) {
   int32_t folded_group, m_block;  // folded_group = batch * head_groups + head_group
@@ -48,7 +50,8 @@ FA4_HOST_DEVICE TaskId decode_task(SchedulerKind kind, int32_t index, int32_t al
     const int32_t groups = groups_left < section_width ? groups_left : section_width;
     const int32_t in_section = index - first_group * m_blocks;
     folded_group = first_group + in_section % groups;
-    m_block = m_blocks - 1 - in_section / groups;
+    const bool upwards = ((all_groups - 1) / section_width - section) % 2 != 0;
+    m_block = upwards ? in_section / groups : m_blocks - 1 - in_section / groups;
   } else {
     folded_group = index / m_blocks;
     m_block = index % m_blocks;

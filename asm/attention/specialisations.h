@@ -6,7 +6,7 @@
 
 #include "config.h"
 
-// ROW(entry, element type, mask, head dimension of Q and K, of V and O)
+// On every architecture. ROW(entry, element type, mask, head dimension of Q and K, of V and O)
 // clang-format off
 #define FA4_SPECIALISATIONS(ROW)                            \
   ROW(fa4_forward_f16_d64_full,     f16,  full,    64,  64) \
@@ -17,4 +17,9 @@
   ROW(fa4_forward_f16_d128_causal,  f16,  causal, 128, 128) \
   ROW(fa4_forward_bf16_d128_full,   bf16, full,   128, 128) \
   ROW(fa4_forward_bf16_d128_causal, bf16, causal, 128, 128)
+
+// Hopper alone: other tiles for head groups of few rows. ROW(as above, consumers, most rows of a head group)
+#define FA4_HOPPER_SHORT_SPECIALISATIONS(ROW)                                 \
+  ROW(fa4_forward_f16_d64_causal_short,  f16,  causal, 64, 64, 2, 1024)       \
+  ROW(fa4_forward_bf16_d64_causal_short, bf16, causal, 64, 64, 2, 1024)
 // clang-format on

@@ -42,7 +42,7 @@ FA4_HOST_DEVICE Task make_task(const AttentionParams& params, const TaskId& id) 
   task.first_head = id.head_group << params.packed_heads_log2;
   task.kv_head = id.head_group / params.groups_per_kv_head;
   task.packed_heads_log2 = params.packed_heads_log2;
-  task.positions = kTileRows >> params.packed_heads_log2;
+  task.positions = config.tile_rows >> params.packed_heads_log2;
   task.first_tile = config.q_stages * id.m_block;
   const int32_t left = params.seq_q - task.position(0);
   task.rows = left < config.q_stages * task.positions ? left << params.packed_heads_log2 : config.block_rows();

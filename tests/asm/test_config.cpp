@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "asm/attention/blackwell/kernels.h"
+#include "asm/attention/kernels.h"
 #include "support/catch.h"
 
 namespace {
@@ -30,7 +30,7 @@ bool disjoint(std::vector<Range> ranges, int end) {
 
 template <Config config>
 void check_layout() {
-  using L = fa4::Layout<config>;
+  using L = fa4::blackwell::Layout<config>;
   INFO("head dimensions " << config.qk_dim << " and " << config.v_dim);
   // Tensor memory: two S, an O for each Q stage, P in its S.
   std::vector<Range> columns;
@@ -77,15 +77,15 @@ void check_layout() {
     CHECK((registers % 8 == 0 && registers >= 24 && registers <= 256));
 
   // The bytes that complete a phase are those of the tiles.
-  const fa4::BarrierTable table = fa4::barrier_table(config);
-  CHECK(table[fa4::BarrierId::q_full].bytes == uint32_t(128 * config.qk_dim * 2));
-  CHECK(table[fa4::BarrierId::kv_full].bytes == uint32_t(config.block_keys * config.qk_dim * 2));
-  CHECK(int(table[fa4::BarrierId::kv_full].stages) == config.kv_slots);
-  CHECK(int(table[fa4::BarrierId::s_ready].stages) == config.q_stages);
+  const fa4::blackwell::BarrierTable table = fa4::blackwell::barrier_table(config);
+  CHECK(table[fa4::blackwell::BarrierId::q_full].bytes == uint32_t(128 * config.qk_dim * 2));
+  CHECK(table[fa4::blackwell::BarrierId::kv_full].bytes == uint32_t(config.block_keys * config.qk_dim * 2));
+  CHECK(int(table[fa4::blackwell::BarrierId::kv_full].stages) == config.kv_slots);
+  CHECK(int(table[fa4::blackwell::BarrierId::s_ready].stages) == config.q_stages);
 }
 
 template <int qk_dim, int v_dim>
-inline constexpr Config kConfig = fa4::blackwell_config(ElementType::bf16, MaskKind::causal, qk_dim, v_dim);
+inline constexpr Config kConfig = fa4::blackwell::make_config(ElementType::bf16, MaskKind::causal, qk_dim, v_dim);
 
 }  // namespace
 
@@ -97,7 +97,7 @@ TEST_CASE("layouts follow from a specialisation's value", "[config]") {
 }
 
 TEST_CASE("unlike head dimensions: O over Q, unlike tiles in one ring, all of tensor memory", "[config]") {
-  using L = fa4::Layout<kConfig<192, 128>>;
+  using L = fa4::blackwell::Layout<kConfig<192, 128>>;
   CHECK(kConfig<192, 128>.q_stages == 2);
   CHECK(kConfig<192, 128>.o_place == OPlace::over_q);
   CHECK(kConfig<192, 128>.k_tile_bytes() == 48 * 1024);
@@ -107,7 +107,7 @@ TEST_CASE("unlike head dimensions: O over Q, unlike tiles in one ring, all of te
 }
 
 TEST_CASE("head dimension 256: one Q stage", "[config]") {
-  using L = fa4::Layout<kConfig<256, 256>>;
+  using L = fa4::blackwell::Layout<kConfig<256, 256>>;
   CHECK(kConfig<256, 256>.q_stages == 1);
   CHECK(kConfig<256, 256>.o_place == OPlace::over_q);
   CHECK(kConfig<256, 256>.q_tile_bytes() == 64 * 1024);
@@ -115,15 +115,23 @@ TEST_CASE("head dimension 256: one Q stage", "[config]") {
 }
 
 TEST_CASE("the list of specialisations", "[config]") {
-  std::set<std::string> entries;
-  for (const fa4::Kernel& kernel : fa4::kKernels) {
+  for (const fa4::KernelList* list : fa4::kArchitectures) {
+   std::set<std::string> entries;
+   for (const fa4::Kernel& kernel : *list) {
     CHECK(entries.insert(kernel.entry).second);
     const Config& c = kernel.config;
-    CHECK(fa4::find_kernel(c.element, c.mask, c.qk_dim, c.v_dim) == &kernel);
+    CHECK(list->find(c.element, c.mask, c.qk_dim, c.v_dim, 1 << 20) == (kernel.most_rows == 0 ? &kernel : list->find(c.element, c.mask, c.qk_dim, c.v_dim, 1025)));
+    if (kernel.most_rows != 0) CHECK(list->find(c.element, c.mask, c.qk_dim, c.v_dim, kernel.most_rows) == &kernel);
     // The name says what it is.
     const std::string name = kernel.entry;
     CHECK((name.find(c.element == ElementType::bf16 ? "_bf16_" : "_f16_") != std::string::npos));
     CHECK((name.find(c.mask == MaskKind::causal ? "_causal" : "_full") != std::string::npos));
+   }
+   CHECK(list->find(ElementType::f16, MaskKind::full, 7, 7, 1) == nullptr);
   }
-  CHECK(fa4::find_kernel(ElementType::f16, MaskKind::full, 7, 7) == nullptr);
+  CHECK(fa4::kernels_for(90) == &fa4::hopper::kKernels);
+  CHECK(fa4::kernels_for(100) == &fa4::blackwell::kKernels);
+  CHECK(fa4::kernels_for(103) == &fa4::blackwell::kKernels);
+  CHECK(fa4::kernels_for(80) == nullptr);
+  CHECK(fa4::kernels_for(120) == nullptr);
 }

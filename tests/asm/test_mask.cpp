@@ -24,12 +24,12 @@ bool sees(MaskKind kind, int64_t left, int64_t right, int64_t i, int64_t j, int6
 }
 
 template <MaskKind kind>
-constexpr fa4::Config kConfig = fa4::blackwell_config(fa4::ElementType::f16, kind, 128, 128);
+constexpr fa4::Config kConfig = fa4::blackwell::make_config(fa4::ElementType::f16, kind, 128, 128);
 
 template <MaskKind kind>
 void check_regions(const Mask<kind>& mask, int seq_q, int seq_kv, int packed_log2) {
   constexpr const fa4::Config& config = kConfig<kind>;
-  const int positions = fa4::kTileRows >> packed_log2;
+  const int positions = fa4::blackwell::kTileRows >> packed_log2;
   const int m_blocks = (seq_q + 2 * positions - 1) / (2 * positions);
   const int all_blocks = (seq_kv + config.block_keys - 1) / config.block_keys;
   INFO("mask " << int(kind) << " left " << mask.left << " right " << mask.right << " seq_q " << seq_q
@@ -121,7 +121,7 @@ TEST_CASE("the longest sequences stay within 32 bits", "[mask]") {
   const Mask<MaskKind::causal> mask;
   const int longest = fa4::kMaxSequence;
   for (int packed_log2 = 0; packed_log2 <= 7; ++packed_log2) {
-    const int positions = fa4::kTileRows >> packed_log2;
+    const int positions = fa4::blackwell::kTileRows >> packed_log2;
     const int last_m = (longest - 1) / (2 * positions);
     fa4::AttentionParams params{};
     params.packed_heads_log2 = packed_log2;

@@ -40,7 +40,7 @@ std::vector<std::vector<TaskId>> assignment(SchedulerKind kind, const Problem& p
 // Key blocks that the busiest CTA works on, for a causal problem.
 long longest_cta(SchedulerKind kind, const Problem& p, int grid, int packed_heads_log2, int seq) {
   constexpr fa4::Config config =
-      fa4::blackwell_config(fa4::ElementType::f16, fa4::MaskKind::causal, 128, 128);
+      fa4::blackwell::make_config(fa4::ElementType::f16, fa4::MaskKind::causal, 128, 128);
   fa4::AttentionParams params{};
   params.packed_heads_log2 = packed_heads_log2;
   params.groups_per_kv_head = 1;

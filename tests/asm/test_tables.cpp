@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "asm/attention/blackwell/kernels.h"
+#include "asm/attention/kernels.h"
 #include "support/catch.h"
 
 namespace {
 
 using fa4::BarrierFlavour;
-using fa4::BarrierId;
+using fa4::blackwell::BarrierId;
 using fa4::BarrierRow;
 
 // "softmax of the stage (128), correction (128)" -> 256: threads or lanes that a row says arrive.
@@ -28,8 +28,8 @@ unsigned arrivals_in_words(const std::string& signals) {
   return sum;
 }
 
-std::string ptx_text() {
-  const char* path = std::getenv("FA4_PTX");
+std::string ptx_text(const fa4::KernelList& list) {
+  const char* path = std::getenv(&list == &fa4::hopper::kKernels ? "FA4_HOPPER_PTX" : "FA4_PTX");
   REQUIRE(path != nullptr);
   std::ifstream file(path);
   REQUIRE(file.good());
@@ -38,15 +38,47 @@ std::string ptx_text() {
   return text.str();
 }
 
+unsigned slots_of(const fa4::Kernel& kernel) {
+  unsigned slots = 0;
+  for (unsigned row = 0; row < kernel.barrier_rows; ++row) slots += kernel.barriers[row].stages;
+  return slots;
+}
+
+unsigned name_count(const fa4::KernelList& list, const fa4::Kernel& kernel) {
+  return &list == &fa4::hopper::kKernels ? fa4::hopper::name_count(kernel.config)
+                                         : fa4::blackwell::name_count(kernel.config);
+}
+
 }  // namespace
 
-TEST_CASE("the barrier table is consistent", "[tables]") {
+TEST_CASE("the barrier table of Hopper is consistent", "[tables]") {
+  for (const fa4::Kernel& kernel : fa4::hopper::kKernels) {
+    const fa4::hopper::BarrierTable table = fa4::hopper::barrier_table(kernel.config);
+    const int consumers = int(kernel.threads) / 128 - 1;
+    CHECK(table.consistent());
+    CHECK(table.kinds == 5);
+    unsigned slots = 0;
+    for (const BarrierRow& row : table.row) {
+      INFO(row.name);
+      const std::string signals = row.signals;
+      const bool ring = std::string(row.name).starts_with("kv.");
+      CHECK(int(row.stages) == (ring ? kernel.config.kv_slots : 2 * consumers));
+      CHECK((row.flavour == BarrierFlavour::tma) == (signals.find("TMA") != std::string::npos));
+      const bool of_warps = signals.find("1 lane of each warp") != std::string::npos;
+      CHECK(int(row.arrivals) == (!of_warps ? 1 : ring ? 4 * consumers : 4));
+      slots += row.stages;
+    }
+    CHECK(slots == table.slots());
+  }
+}
+
+TEST_CASE("the barrier table of Blackwell is consistent", "[tables]") {
   std::set<std::string> names;
   unsigned slots = 0;
-  const fa4::Config& config = fa4::kKernels[0].config;
-  const fa4::BarrierTable table = fa4::barrier_table(config);
+  const fa4::Config& config = fa4::blackwell::kKernels.first->config;
+  const fa4::blackwell::BarrierTable table = fa4::blackwell::barrier_table(config);
   CHECK(table.consistent());
-  for (unsigned id = 0; id < fa4::BarrierTable::kinds; ++id) {
+  for (unsigned id = 0; id < fa4::blackwell::BarrierTable::kinds; ++id) {
     const BarrierRow& row = table.row[id];
     INFO(row.name);
     CHECK(names.insert(row.name).second);
@@ -65,9 +97,9 @@ TEST_CASE("the barrier table is consistent", "[tables]") {
 }
 
 TEST_CASE("names cover the memories and do not overlap", "[tables]") {
-  for (const fa4::Kernel& kernel : fa4::kKernels) {
-    INFO(kernel.entry);
-    const unsigned slots = fa4::barrier_table(kernel.config).slots();
+  for (const fa4::KernelList* list : fa4::kArchitectures) for (const fa4::Kernel& kernel : *list) {
+    INFO(list->name << ": " << kernel.entry);
+    const unsigned slots = slots_of(kernel);
     std::map<fa4::NameKind, std::vector<const fa4::NameRecord*>> by_kind;
     unsigned records = 0;
     for (const fa4::NameRecord* r = kernel.names; r->kind != fa4::NameKind::end; ++r) {
@@ -76,7 +108,7 @@ TEST_CASE("names cover the memories and do not overlap", "[tables]") {
       CHECK(r->name[sizeof(r->name) - 1] == 0);
       by_kind[r->kind].push_back(r);
     }
-    CHECK(records == fa4::name_count(kernel.config));
+    CHECK(records == name_count(*list, kernel));
 
     const auto length = [&](fa4::NameKind kind) {
       unsigned sum = 0;
@@ -91,21 +123,28 @@ TEST_CASE("names cover the memories and do not overlap", "[tables]") {
       }
       return good;
     };
-    CHECK(length(fa4::NameKind::role) == 16);
+    CHECK(length(fa4::NameKind::role) == kernel.threads / 32);
     CHECK(disjoint(fa4::NameKind::role));
     CHECK(by_kind[fa4::NameKind::barrier].size() == slots);
     CHECK(length(fa4::NameKind::barrier) == slots * 8);
     CHECK(disjoint(fa4::NameKind::barrier));
     CHECK(disjoint(fa4::NameKind::shared));
     CHECK(length(fa4::NameKind::shared) <= kernel.shared_bytes);
-    CHECK(kernel.shared_bytes - length(fa4::NameKind::shared) < 8);  // nothing but the padding has no name
+    CHECK(kernel.shared_bytes - length(fa4::NameKind::shared) < 16);  // nothing but the padding has no name
 
     std::set<std::string> names;
     for (const auto& [kind, list] : by_kind) {
       for (const auto* r : list) CHECK(names.insert(r->name).second);
     }
-    for (const char* name : {"softmax 0", "softmax 1", "correction", "mma", "load", "store", "idle",
-                             "p_o_rescale[1]", "kv.full[2]", "sQ stage 1", "sKV slot 2", "S0", "P1", "O1"}) {
+    const std::vector<const char*> blackwell = {"softmax 0",  "softmax 1",  "correction", "mma",        "p_o_rescale[1]",
+                                                "sQ stage 1", "sKV slot 2", "S0",         "P1",         "O1"};
+    const std::vector<const char*> hopper = {"consumer 0", "consumer 1", "query", "o.full[3]", "sQ slot 1, consumer 1",
+                                             "task of Q slot 1"};
+    for (const char* name : list == &fa4::hopper::kKernels ? hopper : blackwell) {
+      INFO(name);
+      CHECK(names.count(name) == 1);
+    }
+    for (const char* name : {"load", "store", "idle", "kv.full[2]", "q.full[1]", "sKV slot 2", "barriers"}) {
       INFO(name);
       CHECK(names.count(name) == 1);
     }
@@ -113,9 +152,9 @@ TEST_CASE("names cover the memories and do not overlap", "[tables]") {
 }
 
 TEST_CASE("every barrier is initialised once, where and as the table says", "[tables]") {
-  const std::string ptx = ptx_text();
-  for (const fa4::Kernel& kernel : fa4::kKernels) {
-    INFO(kernel.entry);
+  for (const fa4::KernelList* list : fa4::kArchitectures) for (const fa4::Kernel& kernel : *list) {
+    const std::string ptx = ptx_text(*list);
+    INFO(list->name << ": " << kernel.entry);
     const size_t begin = ptx.find(std::string(".entry ") + kernel.entry + "(");
     REQUIRE(begin != std::string::npos);
     const std::string setup = ptx.substr(begin, ptx.find("bar.sync", begin) - begin);
@@ -144,22 +183,22 @@ TEST_CASE("every barrier is initialised once, where and as the table says", "[ta
     }
 
     std::map<unsigned, unsigned> expected;
-    const fa4::BarrierTable table = fa4::barrier_table(kernel.config);
-    for (unsigned id = 0; id < fa4::BarrierTable::kinds; ++id) {
-      for (unsigned stage = 0; stage < table.row[id].stages; ++stage)
-        expected[kernel.barriers_offset + 8 * (table.slot(id) + stage)] = table.row[id].arrivals;
+    unsigned at = kernel.barriers_offset;
+    for (unsigned row = 0; row < kernel.barrier_rows; ++row) {
+      for (unsigned stage = 0; stage < kernel.barriers[row].stages; ++stage, at += 8)
+        expected[at] = kernel.barriers[row].arrivals;
     }
     CHECK(count_at == expected);
   }
 }
 
 TEST_CASE("the names stand in the PTX byte for byte", "[tables]") {
-  const std::string ptx = ptx_text();
-  for (const fa4::Kernel& kernel : fa4::kKernels) {
+  for (const fa4::KernelList* list : fa4::kArchitectures) for (const fa4::Kernel& kernel : *list) {
+    const std::string ptx = ptx_text(*list);
     std::smatch m;
     const std::regex symbol(std::string(kernel.entry) + "_names\\[(\\d+)\\] = \\{([0-9, ]*)\\}");
     REQUIRE(std::regex_search(ptx, m, symbol));
-    const size_t size = (fa4::name_count(kernel.config) + 1) * sizeof(fa4::NameRecord);
+    const size_t size = (name_count(*list, kernel) + 1) * sizeof(fa4::NameRecord);
     REQUIRE(std::stoul(m[1]) == size);
     std::vector<unsigned char> bytes;
     std::istringstream numbers(m[2]);

@@ -6,7 +6,7 @@
 #endif
 #include "harness.h"
 
-#include "asm/attention/blackwell/kernels.h"
+#include "asm/attention/kernels.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -35,10 +35,16 @@ support::AttentionDevice& device() {
   return *the_device;
 }
 
+const KernelList& kernels() {
+  const support::Gpu::Properties& gpu = device().gpu().properties();
+  return *kernels_for(uint32_t(10 * gpu.major + gpu.minor));
+}
+
 std::vector<int64_t> head_dims() {
   std::vector<int64_t> dims;
-  for (const Kernel& kernel : kKernels)
-    if (first_of_head_dim(kernel)) dims.push_back(kernel.config.qk_dim);
+  const KernelList& list = kernels();
+  for (const Kernel& kernel : list)
+    if (list.first_of_head_dim(kernel)) dims.push_back(kernel.config.qk_dim);
   return dims;
 }
 
@@ -112,10 +118,10 @@ int main(int argc, char** argv) {
         return 77;
       }
       for (size_t i = 0; i < devices.size(); ++i)
-        if (devices[i].major == 10 && !fa4::test::the_device)
+        if (fa4::kernels_for(uint32_t(10 * devices[i].major + devices[i].minor)) && !fa4::test::the_device)
           fa4::test::the_device = std::make_unique<fa4::support::AttentionDevice>(library, int(i));
       if (!fa4::test::the_device) {
-        std::printf("no GPU of compute capability 10.x among the %zu that %s offers", devices.size(),
+        std::printf("no GPU that there are kernels for among the %zu that %s offers", devices.size(),
                     library.c_str());
         for (const auto& device : devices)
           std::printf("; %s is %d.%d", device.name.c_str(), device.major, device.minor);

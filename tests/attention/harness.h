@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "asm/attention/kernel.h"
 #include "support/attention_device.h"
 #include "support/catch.h"
 #include "support/compare.h"
@@ -14,6 +15,9 @@ namespace fa4::test {
 
 // The device that FA4_TEST_DEVICE names ("sim" or "gpu"); opened by main().
 support::AttentionDevice& device();
+
+// The kernels that the device runs.
+const KernelList& kernels();
 
 // Head dimensions that have kernels.
 std::vector<int64_t> head_dims();

@@ -11,6 +11,7 @@
 namespace {
 
 using namespace fa4;
+using namespace fa4::blackwell;
 using support::Dtype;
 using support::Inputs;
 using support::Problem;
@@ -21,7 +22,7 @@ constexpr int kWarpsPerRole = kWarpgroupThreads / 32;
 #define PROMISE(name) TEMPLATE_TEST_CASE_SIG(name, "[promises]", ((int dim), dim), 64, 128)
 
 template <int dim>
-inline constexpr Config kConfig = blackwell_config(ElementType::f16, MaskKind::full, dim, dim);
+inline constexpr Config kConfig = make_config(ElementType::f16, MaskKind::full, dim, dim);
 template <int dim>
 using Sizes = Layout<kConfig<dim>>;
 constexpr int kBlockKeys = kConfig<128>.block_keys;

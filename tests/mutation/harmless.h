@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include "asm/attention/kernels.h"
+
 namespace fa4::mutation {
 
 // The test asks the checker: for the pairs of accesses that the kernel orders by what the mutant changes, it
@@ -20,8 +22,13 @@ struct Harmless {
   int head_dim = 0;  // of the kernels in which it is harmless; 0: of all
 };
 
-inline std::span<const Harmless> harmless() {
-  static const Harmless table[] = {
+// Of the kernels of one architecture.
+inline std::span<const Harmless> harmless(const KernelList& kernels) {
+  static const Harmless hopper[] = {
+      {Because::nothing_to_order, "remove bar.warp.sync", "ptx::bar_warp_sync();", "",
+       "bar.sync follows, which gathers the warp"},
+  };
+  static const Harmless blackwell[] = {
       // ---- waits that another path makes redundant ----
       {Because::another_path, "remove wait", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
        "load_v(blocks.end - 1);",
@@ -102,12 +109,14 @@ inline std::span<const Harmless> harmless() {
       {Because::nothing_to_order, "remove relinquish_alloc_permit", "ptx::tcgen05_relinquish_alloc_permit();",
        "", "the CTA holds all 512 columns: no other CTA of the SM could allocate before the dealloc anyway"},
   };
-  return table;
+  if (&kernels == &hopper::kKernels) return hopper;
+  return blackwell;
 }
 
 // Null: none such.
-inline const Harmless* find_harmless(int head_dim, const std::string& kind, const std::string& where) {
-  for (const Harmless& row : harmless()) {
+inline const Harmless* find_harmless(const KernelList& kernels, int head_dim, const std::string& kind,
+                                     const std::string& where) {
+  for (const Harmless& row : harmless(kernels)) {
     if (row.head_dim != 0 && row.head_dim != head_dim) continue;
     const bool here = row.near ? where.starts_with(row.where) && where.find(row.near) != std::string::npos
                                : where == row.where;

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "asm/attention/blackwell/kernels.h"
+#include "asm/attention/kernels.h"
 #include "support/compare.h"
 #include "support/inputs.h"
 #include "tests/sim/engine/kernel.h"
@@ -20,7 +20,7 @@
 namespace fa4::mutation {
 
 // The kernels that the configurations launch, full and causal.
-std::vector<const Kernel*> kernels(int head_dim);
+std::vector<const Kernel*> kernels(const KernelList& list, int head_dim);
 
 struct Verdict {
   enum class By { nobody, load, fault, error, warning, numbers, timing };
@@ -34,7 +34,7 @@ const char* name_of(Verdict::By by);
 
 class Judge {
  public:
-  Judge(int head_dim, uint32_t seeds);
+  Judge(const KernelList& list, int head_dim, uint32_t seeds);
   // Stops at the first thing that is wrong.
   Verdict judge(const std::string& ptx) const;
   // In each configuration, with nominal timing: what orders accesses that conflict, for these pairs of lines
@@ -61,9 +61,10 @@ class Judge {
     std::vector<uint16_t> o;
     std::vector<float> lse;
   };
-  static Output run(sim::test::Kernel& kernel, const Config& config);
+  Output run(sim::test::Kernel& kernel, const Config& config) const;
   static std::string wrong_numbers(const Config& config, const Output& output);
 
+  const KernelList& list_;
   std::vector<Config> configs_;
   uint32_t seeds_;
 };

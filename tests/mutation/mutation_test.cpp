@@ -22,19 +22,26 @@ namespace {
 
 constexpr uint32_t kSeeds = 8;
 
-// The kernels of one head dimension, and their judge. A process looks at one.
+// The kernels of one head dimension of one architecture, and their judge. A process looks at one.
+bool hopper() {
+  const char* gpu = std::getenv("FA4SIM_GPU");
+  return gpu && std::string(gpu) == "sm_90";
+}
+const fa4::KernelList& list() {
+  return hopper() ? fa4::hopper::kKernels : fa4::blackwell::kKernels;
+}
 int head_dim() {
   const char* dim = std::getenv("FA4_MUTATION_HEAD_DIM");
   return dim ? std::atoi(dim) : 128;
 }
 const KernelText& kernel() {
-  static const KernelText text(fa4::sim::test::read_text(MUTATION_KERNEL_PTX), kernels(head_dim()),
+  static const KernelText text(fa4::sim::test::read_text(hopper() ? MUTATION_HOPPER_PTX : MUTATION_KERNEL_PTX), kernels(list(), head_dim()),
                                MUTATION_SOURCE_ROOT);
   return text;
 }
 const Judge& judge() {
   const char* seeds = std::getenv("FA4_MUTATION_SEEDS");
-  static const Judge judge(head_dim(), seeds ? uint32_t(std::atoi(seeds)) : kSeeds);
+  static const Judge judge(list(), head_dim(), seeds ? uint32_t(std::atoi(seeds)) : kSeeds);
   return judge;
 }
 
@@ -124,14 +131,14 @@ void expect_kills(const std::vector<Task>& tasks) {
   const bool verbose = std::getenv("FA4_MUTATION_VERBOSE") != nullptr;
   for (size_t i = 0; i < tasks.size(); ++i) {
     const Verdict& v = verdicts[i];
-    const Harmless* reason = find_harmless(head_dim(), tasks[i].kind, tasks[i].where);
+    const Harmless* reason = find_harmless(list(), head_dim(), tasks[i].kind, tasks[i].where);
     if (verbose && v.killed())
       std::printf("  %s: %s\n    %s: %s (%s)\n", tasks[i].kind.c_str(), tasks[i].where.c_str(), name_of(v.by),
                   v.sentence.c_str(), v.run.c_str());
     if (!v.killed())
       std::printf("  survives: %s: %s\n    %s\n", tasks[i].kind.c_str(), tasks[i].where.c_str(),
                   reason ? reason->why : "NOT ARGUED");
-    support::record("mutant D=" + std::to_string(head_dim()) + ": " + tasks[i].kind + ": " + (tasks[i].kind == "source" ? tasks[i].where : "") + ": " +
+    support::record("mutant " + std::string(list().name) + " D=" + std::to_string(head_dim()) + ": " + tasks[i].kind + ": " + (tasks[i].kind == "source" ? tasks[i].where : "") + ": " +
                     name_of(v.by) + ": " + v.sentence.substr(0, v.sentence.find(';')) + ": " + v.actors);
     INFO(tasks[i].kind << ": " << tasks[i].where << "\n" << v.sentence << "\n" << v.run);
     if (v.killed()) {
@@ -148,7 +155,7 @@ void expect_kills(const std::vector<Task>& tasks) {
     }
   }
   std::printf("%zu mutants: %zu killed, %zu harmless\n", tasks.size(), killed, survivors);
-  for (const Harmless& row : harmless()) {
+  for (const Harmless& row : harmless(list())) {
     const bool tried =
         std::any_of(tasks.begin(), tasks.end(), [&](const Task& t) { return t.kind == row.kind; });
     INFO(row.kind << ": " << row.where << " " << (row.near ? row.near : ""));
@@ -173,7 +180,7 @@ TEST_CASE("mutants of the PTX", "[ptx]") {
     for (const auto& [index, text] : m.lines) lines.insert(uint32_t(index + 1));
     tasks.push_back({m.kind, m.where, [m] { return kernel().text(m); }, lines});
   }
-  if (!std::getenv("FA4_MUTATION_KIND")) CHECK(tasks.size() >= 200);
+  if (!std::getenv("FA4_MUTATION_KIND")) CHECK(tasks.size() >= (hopper() ? 150 : 200));
   expect_kills(tasks);
 }
 
@@ -186,7 +193,7 @@ TEST_CASE("mutants of the source", "[source]") {
         {"source",
          name,
          [path] {
-           return KernelText(fa4::sim::test::read_text(path), kernels(head_dim()), MUTATION_SOURCE_ROOT).text();
+           return KernelText(fa4::sim::test::read_text(path), kernels(list(), head_dim()), MUTATION_SOURCE_ROOT).text();
          },
          {}});
   }

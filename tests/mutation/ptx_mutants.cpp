@@ -61,16 +61,16 @@ Change last_operand(const std::string& opcode, const std::string& with) {
 
 // The barrier in the last pair of brackets replaced by its neighbour: the next stage of the same ring, and
 // the first one after the last, so that flavour and count agree.
-std::string neighbour(const Kernel& kernel, const std::string& line) {
+std::string neighbour(const Kernel& kernel, const std::string& dynamic_shared, const std::string& line) {
   const size_t begin = line.rfind('['), end = line.find(']', begin);
   const std::string address = line.substr(begin + 1, end - begin - 1);
   std::string text =
-      "{ .reg .b32 offset, changed; .reg .pred wraps; mov.u32 offset, _ZN3fa414dynamic_sharedE; sub.s32 "
-      "offset, " +
+      "{ .reg .b32 offset, changed; .reg .pred wraps; mov.u32 offset, " + dynamic_shared + "; sub.s32 offset, " +
       address + ", offset; add.s32 changed, " + address + ", 8; ";
-  const BarrierTable table = barrier_table(kernel.config);
-  for (uint32_t id = 0; id < BarrierTable::kinds; ++id) {
-    const uint32_t stages = table.row[id].stages, last = kernel.barriers_offset + 8 * (table.slot(id) + stages - 1);
+  uint32_t last = kernel.barriers_offset - 8;  // offset of the last stage of a row
+  for (uint32_t row = 0; row < kernel.barrier_rows; ++row) {
+    const uint32_t stages = kernel.barriers[row].stages;
+    last += 8 * stages;
     text += "setp.eq.u32 wraps, offset, " + std::to_string(last) + "; @wraps sub.s32 changed, changed, " +
             std::to_string(8 * stages) + "; ";
   }
@@ -89,8 +89,8 @@ struct Kind {
   Change change;
 };
 
-std::vector<Kind> kinds(const Kernel& kernel) {
-  const Change neighbour = [&](const std::string& line) { return mutation::neighbour(kernel, line); };
+std::vector<Kind> kinds(const Kernel& kernel, const std::string& dynamic_shared) {
+  const Change neighbour = [&](const std::string& line) { return mutation::neighbour(kernel, dynamic_shared, line); };
   return {
       {"remove wait", "mbarrier.try_wait.", always_true},
       {"wait for the other parity", "mbarrier.try_wait.", last_operand("xor.b32", "1")},
@@ -125,6 +125,11 @@ std::vector<Kind> kinds(const Kernel& kernel) {
       {"remove alloc", "tcgen05.alloc", removed},
       {"remove dealloc", "tcgen05.dealloc", removed},
       {"remove relinquish_alloc_permit", "tcgen05.relinquish_alloc_permit", removed},
+      {"remove wgmma.fence", "wgmma.fence", removed},
+      {"remove wgmma.commit_group", "wgmma.commit_group", removed},
+      {"remove wgmma.wait_group", "wgmma.wait_group", removed},
+      {"wgmma.wait_group leaves one more", "wgmma.wait_group", one_more_pending},
+      {"remove bar.arrive", "bar.arrive", removed},
   };
 }
 
@@ -146,6 +151,11 @@ KernelText::KernelText(const std::string& ptx, const std::vector<const Kernel*>&
     if (next == std::string::npos) rest = ptx.substr(end);
     at = next;
   }
+  const std::string symbol = "dynamic_sharedE";
+  size_t symbol_end = ptx.find(symbol), symbol_begin = symbol_end;
+  if (symbol_end == std::string::npos) throw std::runtime_error("the PTX has no dynamic shared memory");
+  while (ptx[symbol_begin - 1] == '_' || std::isalnum(static_cast<unsigned char>(ptx[symbol_begin - 1]))) --symbol_begin;
+  dynamic_shared_ = ptx.substr(symbol_begin, symbol_end + symbol.size() - symbol_begin);
   lines_ = split_lines(text + rest);
   read_strings();
   read_locations();
@@ -217,10 +227,10 @@ KernelText::Site KernelText::site(size_t line) const {
       int status = 0;
       const std::unique_ptr<char, void (*)(void*)> name(
           abi::__cxa_demangle(symbol->second.c_str(), nullptr, nullptr, &status), std::free);
-      const std::string tag = "init_row<(fa4::BarrierId)";
-      if (const size_t begin = name ? std::string(name.get()).find(tag) : std::string::npos;
-          begin != std::string::npos) {
-        const std::string row = barrier_table(kernel_.config).row[std::atoi(name.get() + begin + tag.size())].name;
+      const std::string tag = "::BarrierId)";
+      const std::string function = name ? name.get() : "";
+      if (const size_t begin = function.find(tag); begin != std::string::npos && has(function, "init_row<")) {
+        const std::string row = kernel_.barriers[std::atoi(function.c_str() + begin + tag.size())].name;
         if (!has(site.key, row)) {
           site.key += row + " ";
           site.where = row;
@@ -256,7 +266,7 @@ std::string KernelText::text(const Mutant& mutant) const {
 
 std::vector<Mutant> KernelText::mutants() const {
   std::vector<Mutant> all;
-  for (const Kind& kind : kinds(kernel_)) {
+  for (const Kind& kind : kinds(kernel_, dynamic_shared_)) {
     std::map<std::string, size_t> by_key;
     std::map<std::string, std::vector<std::pair<size_t, std::string>>>
         same_words;  // mutant, where it is in full

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "asm/attention/blackwell/kernels.h"
+#include "asm/attention/kernel.h"
 
 namespace fa4::mutation {
 
@@ -45,6 +45,7 @@ class KernelText {
   };
   const Kernel& kernel_;  // the first
   std::string source_root_;
+  std::string dynamic_shared_;  // the symbol of dynamic shared memory
   std::vector<std::string> lines_;
   std::vector<Location> locations_;
   std::vector<int> location_of_line_;

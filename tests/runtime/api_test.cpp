@@ -91,7 +91,7 @@ bool same_map(const CUtensorMap& encoded, const fa4::TensorMapDescription& expec
 bool same_launch(const FakeLaunch& launch, const Problem& problem, const FakeDriver& driver) {
   fa4::Plan plan;
   fa4::Message message;
-  if (fa4::plan_forward(problem, static_cast<uint32_t>(driver.sm_count), plan, message) != FA4_OK)
+  if (fa4::plan_forward(problem, {fa4::kernels_for(uint32_t(10 * driver.major + driver.minor)), uint32_t(driver.sm_count)}, plan, message) != FA4_OK)
     return false;
   const char* name = driver.kernel_names[reinterpret_cast<uintptr_t>(launch.function) - 1];
   fa4::AttentionParams got = launch.params, want = plan.params;
@@ -117,9 +117,10 @@ TEST_CASE("creation loads the image once and grants each kernel its shared memor
   {
     fa4::Context context(FA4_FAKE_DRIVER);
     CHECK(fake.driver->loads == 1);
-    CHECK(fake.driver->kernel_count == fa4::kKernelCount);
-    for (uint32_t i = 0; i < fa4::kKernelCount; ++i)
-      CHECK(fake.driver->shared_bytes[i] == fa4::kKernels[i].shared_bytes);
+    const fa4::KernelList& kernels = fa4::blackwell::kKernels;
+    CHECK(fake.driver->kernel_count == kernels.count);
+    for (uint32_t i = 0; i < kernels.count; ++i)
+      CHECK(fake.driver->shared_bytes[i] == kernels.first[i].shared_bytes);
     CHECK(fake.driver->unloads == 0);
     CHECK(fake.driver->launch_count == 0);
     fa4::Context moved(std::move(context));
@@ -232,10 +233,10 @@ TEST_CASE("creation is refused with a reason", "[runtime]") {
     CHECK(std::string(fa4_last_error()) == sentence);
   }
   SECTION("another architecture") {
-    fake.driver->major = 9;
+    fake.driver->major = 8;
     expect_refusal(params, FA4_ERROR_ARCHITECTURE,
-                   {"Fake GPU, is sm_90 (compute capability 9.0)",
-                    "the image holds sm_100f cubin and sm_100f PTX, for compute capability 10.0 and 10.3"});
+                   {"Fake GPU, is sm_80 (compute capability 8.0)", "the image holds ", "sm_90a", "sm_100f",
+                    ", for compute capability 9.0, 10.0 and 10.3"});
     fake.driver->major = 12;
     expect_refusal(params, FA4_ERROR_ARCHITECTURE, {"sm_120 (compute capability 12.0)"});
     CHECK(fake.driver->loads == 0);
@@ -281,6 +282,36 @@ TEST_CASE("creation is refused with a reason", "[runtime]") {
     CHECK(fa4_create(&params, nullptr) == FA4_ERROR_INVALID_ARGUMENT);
     CHECK(std::string(fa4_last_error()) == "context is null; the address of an fa4_context* is needed");
   }
+}
+
+TEST_CASE("a context runs the kernels of its device", "[runtime]") {
+  Fake fake;
+  fake.driver->major = 9;
+  fake.driver->sm_count = 132;
+  fa4::Context context(FA4_FAKE_DRIVER);
+  const fa4::KernelList& kernels = fa4::hopper::kKernels;
+  CHECK(fake.driver->kernel_count == kernels.count);
+  for (uint32_t i = 0; i < kernels.count; ++i) {
+    CHECK(std::string(fake.driver->kernel_names[i]) == kernels.first[i].entry);
+    CHECK(fake.driver->shared_bytes[i] == kernels.first[i].shared_bytes);
+  }
+  for (const bool causal : {false, true}) {
+    Problem problem = small_problem();
+    problem.set_causal(causal);
+    const uint32_t before = fake.driver->launch_count;
+    context.forward(problem);
+    REQUIRE(fake.driver->launch_count == before + 1);
+    CHECK(same_launch(fake.driver->launches[before], problem, *fake.driver));
+    CHECK(fake.driver->launches[before].block[0] == 384);
+  }
+}
+
+TEST_CASE("without a context, what any device takes is supported", "[runtime]") {
+  Problem problem = small_problem();
+  CHECK(fa4_supported(nullptr, &problem) == FA4_OK);
+  problem.head_dim = 72;
+  CHECK(fa4_supported(nullptr, &problem) == FA4_ERROR_UNSUPPORTED);
+  CHECK(std::string(fa4_last_error()) == "head_dim is 72; 64 and 128 are supported");
 }
 
 TEST_CASE("a call launches its plan", "[runtime]") {

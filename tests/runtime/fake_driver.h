@@ -46,9 +46,10 @@ struct FakeDriver {
   // What happened.
   std::atomic<uint32_t> calls, loads, unloads, encodes, launch_count;
   const void* image;
-  const char* kernel_names[8];  // by handle - 1
+  static constexpr uint32_t kMaxKernels = 16;
+  const char* kernel_names[kMaxKernels];  // by handle - 1
   uint32_t kernel_count;
-  uint32_t shared_bytes[8];  // granted, by handle - 1
+  uint32_t shared_bytes[kMaxKernels];  // granted, by handle - 1
   FakeLaunch launches[kMaxLaunches];
 };
 

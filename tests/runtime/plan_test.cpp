@@ -23,10 +23,10 @@ using fa4::TensorMapDescription;
 
 namespace {
 
-Plan plan_of(const Problem& problem, uint32_t sm_count = 148) {
+Plan plan_of(const Problem& problem, uint32_t sm_count = 148, const fa4::KernelList& kernels = fa4::blackwell::kKernels) {
   Plan plan;
   Message message;
-  const fa4_status status = fa4::plan_forward(problem, sm_count, plan, message);
+  const fa4_status status = fa4::plan_forward(problem, {&kernels, sm_count}, plan, message);
   INFO(message.text());
   REQUIRE(status == FA4_OK);
   return plan;
@@ -61,12 +61,11 @@ int misplaced(const TensorMapDescription& map, const fa4_tensor& tensor, int64_t
 
 // Runs the schedule of the plan with boxes clipped at the extents, and counts rows (batch, head, position) of
 // O that are not written exactly once or that meet the wrong KV head.
+template <fa4::Config config>
 int uncovered(const Problem& problem, const Plan& plan) {
   const fa4::AttentionParams& p = plan.params;
   std::vector<int> written(static_cast<size_t>(problem.batch * problem.q_heads * problem.seq_q));
   int wrong = 0;
-  constexpr fa4::Config config =
-      fa4::blackwell_config(fa4::ElementType::f16, fa4::MaskKind::full, 128, 128);
   for (int32_t cta = 0; cta < static_cast<int32_t>(plan.grid); ++cta) {
     for (int32_t wave = 0;; ++wave) {
       const int32_t index =
@@ -76,7 +75,7 @@ int uncovered(const Problem& problem, const Plan& plan) {
           p, fa4::decode_task(p.scheduler, index, p.all_groups, p.head_groups, p.m_blocks, p.lpt_section_groups));
       int64_t rows = 0;
       for (int32_t row = 0; row < config.block_rows(); ++row) {
-        const int32_t stage = row / fa4::kTileRows, tile_row = row % fa4::kTileRows;
+        const int32_t stage = row / config.tile_rows, tile_row = row % config.tile_rows;
         const int64_t head = task.row_head(tile_row), position = task.row_position(stage, tile_row);
         wrong += head >= problem.q_heads || task.kv_head != head / (problem.q_heads / problem.kv_heads);
         if (position >= problem.seq_q) continue;
@@ -90,9 +89,9 @@ int uncovered(const Problem& problem, const Plan& plan) {
   return wrong;
 }
 
-}  // namespace
-
-TEST_CASE("maps, packing and tasks for every head ratio and length", "[runtime]") {
+// The same for the plans of an architecture whose kernels for this shape have these tiles.
+template <fa4::Config config>
+void check_ratios_and_lengths(const fa4::KernelList& kernels) {
   for (int64_t ratio : {1, 2, 3, 4, 5, 6, 8, 12, 16, 64, 96, 128, 192, 256}) {
     for (int64_t kv_heads : {1, 3}) {
       for (int64_t seq_q : {1, 2, 127, 129, 383}) {
@@ -105,25 +104,50 @@ TEST_CASE("maps, packing and tasks for every head ratio and length", "[runtime]"
                                                         .q_heads = ratio * kv_heads,
                                                         .kv_heads = kv_heads});
             problem.set_causal(causal);
-            const Plan plan = plan_of(problem, 7);
-            const int64_t packed = std::gcd(ratio, int64_t{128});
+            const Plan plan = plan_of(problem, 7, kernels);
+            const int64_t packed = std::gcd(ratio, int64_t{config.tile_rows});
             INFO("ratio " << ratio << " kv_heads " << kv_heads << " seq_q " << seq_q << " batch " << batch);
             CHECK(plan.params.groups_per_kv_head * packed == ratio);
             CHECK(plan.params.head_groups * packed == problem.q_heads);
             CHECK(int64_t{1} << plan.params.packed_heads_log2 == packed);
-            CHECK(plan.q.box[1] * plan.q.box[2] == 128);
+            CHECK(plan.q.box[1] * plan.q.box[2] == config.tile_rows);
             CHECK(plan.q.box[1] == packed);
             CHECK(std::memcmp(plan.q.box, plan.o.box, sizeof plan.q.box) == 0);
             CHECK(misplaced(plan.q, problem.q, batch, seq_q, problem.q_heads) == 0);
             CHECK(misplaced(plan.o, problem.o, batch, seq_q, problem.q_heads) == 0);
             CHECK(misplaced(plan.k, problem.k, batch, 130, kv_heads) == 0);
             CHECK(misplaced(plan.v, problem.v, batch, 130, kv_heads) == 0);
-            CHECK(uncovered(problem, plan) == 0);
+            CHECK(uncovered<config>(problem, plan) == 0);
           }
         }
       }
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("maps, packing and tasks for every head ratio and length", "[runtime]") {
+  using fa4::ElementType, fa4::MaskKind;
+  check_ratios_and_lengths<fa4::blackwell::make_config(ElementType::f16, MaskKind::full, 128, 128)>(
+      fa4::blackwell::kKernels);
+  check_ratios_and_lengths<fa4::hopper::make_config(ElementType::f16, MaskKind::full, 128, 128)>(
+      fa4::hopper::kKernels);
+}
+
+TEST_CASE("on Hopper, short causal problems of head dimension 64 have tiles of their own", "[runtime]") {
+  const auto entry = [](int64_t seq_q, int64_t q_heads, bool causal) {
+    Problem problem = fa4::test::dense_problem(
+        {.batch = 2, .seq_q = seq_q, .seq_kv = 5000, .q_heads = q_heads, .kv_heads = 2, .head_dim = 64});
+    const Plan plan = plan_of(problem.set_causal(causal), 132, fa4::hopper::kKernels);
+    CHECK(plan.params.m_blocks == (seq_q * q_heads / 2 + plan.kernel->config.block_rows() - 1) / plan.kernel->config.block_rows());
+    return std::string(plan.kernel->entry);
+  };
+  CHECK(entry(1024, 2, true) == "fa4_forward_f16_d64_causal_short");
+  CHECK(entry(256, 8, true) == "fa4_forward_f16_d64_causal_short");  // four heads ride in a tile
+  CHECK(entry(1025, 2, true) == "fa4_forward_f16_d64_causal");
+  CHECK(entry(257, 8, true) == "fa4_forward_f16_d64_causal");
+  CHECK(entry(1024, 2, false) == "fa4_forward_f16_d64_full");
 }
 
 TEST_CASE("strided views reach the right bytes", "[runtime]") {
@@ -231,7 +255,7 @@ TEST_CASE("nothing to compute is nothing to launch", "[runtime]") {
   CHECK(plan.params.seq_kv == 0);
   Message message;
   for (const TensorMapDescription* map : {&plan.k, &plan.v}) {
-    CHECK(map->address == 0);
+    CHECK(map->address == plan.q.address);  // any that is some tensor's
     CHECK(map->extents[2] == 1);
     CHECK(fa4::check_tensor_map(*map, "k", message) == FA4_OK);
   }

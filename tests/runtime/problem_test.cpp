@@ -187,7 +187,7 @@ const Refusal kRefusals[] = {
 
 fa4_status check(const Problem& problem, std::string& sentence) {
   Message message;
-  const fa4_status status = fa4::check_problem(problem, message);
+  const fa4_status status = fa4::check_problem(problem, fa4::blackwell::kKernels, message);
   sentence = message.text();
   return status;
 }
@@ -358,7 +358,7 @@ TEST_CASE("any bits give a plan that the driver takes, or a sentence", "[runtime
     if (random() % 8 == 0) problem.q.data = static_cast<uint64_t>(any());
     Message message;
     fa4::Plan plan;
-    const fa4_status status = fa4::plan_forward(problem, 148, plan, message);
+    const fa4_status status = fa4::plan_forward(problem, {&fa4::blackwell::kKernels, 148}, plan, message);
     if (status != FA4_OK) {
       wrong += message.text()[0] == '\0';
       continue;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "asm/attention/kernels.h"
 #include "runtime/library.h"
 
 namespace fa4::cli {
@@ -69,6 +70,12 @@ bool image_runs_on(const std::vector<ImageEntry>& entries, const support::Gpu::P
   for (const ImageEntry& entry : entries)
     if (entry.runs_on(uint32_t(10 * device.major + device.minor))) return true;
   return false;
+}
+
+const KernelList& kernels_of(const support::Gpu::Properties& device) {
+  const KernelList* kernels = kernels_for(uint32_t(10 * device.major + device.minor));
+  if (kernels == nullptr) throw DeviceError(fmt::format("there is no kernel for {}", gpu_text(device)));
+  return *kernels;
 }
 
 void simulate(const std::string& gpu) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "asm/attention/kernel.h"
 #include "runtime/image.h"
 #include "tests/support/gpu.h"
 
@@ -38,6 +39,9 @@ GpuList list_gpus(const std::string& library);
 // What the built-in image holds.
 std::vector<ImageEntry> builtin_entries();
 bool image_runs_on(const std::vector<ImageEntry>& entries, const support::Gpu::Properties& device);
+
+// The kernels that a device runs. Throws DeviceError where there are none.
+const KernelList& kernels_of(const support::Gpu::Properties& device);
 
 // Which GPU a simulated one is from now on, in this process and its children, before its library is opened:
 // "sm_90". "": as it is.

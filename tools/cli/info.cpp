@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "asm/attention/blackwell/kernels.h"
+#include "asm/attention/kernels.h"
 #include "devices.h"
 #include "run.h"
 #include "table.h"
@@ -22,14 +22,14 @@ namespace fa4::cli {
 namespace {
 
 void print_devices(const std::string& driver) {
-  Table table({"device", "compute capability", ">SMs", ">memory", "runs the image", "driver library"});
+  Table table({"device", "compute capability", ">SMs", ">memory", "kernels", "driver library"});
   const std::vector<ImageEntry> image = builtin_entries();
   std::vector<std::string> notes;
   const auto add = [&](const std::string& library) {
     const GpuList gpus = list_gpus(library);
     for (const support::Gpu::Properties& d : gpus.devices)
       table.add({d.name, fmt::format("{}.{}", d.major, d.minor), std::to_string(d.sm_count),
-                 bytes_text(d.memory_bytes), image_runs_on(image, d) ? "yes" : "no", library});
+                 bytes_text(d.memory_bytes), image_runs_on(image, d) ? kernels_of(d).name : "none", library});
     if (!gpus.failure.empty()) notes.push_back(gpus.failure);
     if (gpus.failure.empty() && gpus.devices.empty()) notes.push_back(library + " offers no device");
   };
@@ -48,11 +48,13 @@ void print_image() {
   fmt::print("{}  {}\n\n", heading("Image, embedded in libfa4"), describe_image(builtin_entries()));
   Table table({"kernel", "target", ">threads", ">registers", ">stack", ">spills", ">shared memory"});
   const std::vector<AssembledKernel> assembled = parse_ptxas_log(static_cast<const char*>(ptxas_log()));
-  for (const Kernel& kernel : kKernels) {
-    const auto k = std::find_if(assembled.begin(), assembled.end(),
-                                [&](const AssembledKernel& a) { return a.name == kernel.entry; });
+  for (const KernelList* list : kArchitectures) for (const Kernel& kernel : *list) {
+    const auto k = std::find_if(assembled.begin(), assembled.end(), [&](const AssembledKernel& a) {
+      return a.name == kernel.entry && a.target == list->target;
+    });
     if (k == assembled.end())
-      throw std::runtime_error(fmt::format("the assembler's report does not name {}", kernel.entry));
+      throw std::runtime_error(
+          fmt::format("the assembler's report does not name {} for {}", kernel.entry, list->target));
     table.add({k->name, k->target, std::to_string(kernel.threads), std::to_string(k->registers),
                fmt::format("{} B", k->stack_bytes), fmt::format("{} B", k->spill_store_bytes + k->spill_load_bytes),
                fmt::format("{} of {} B", kernel.shared_bytes, kMaxSharedBytes)});
@@ -67,25 +69,27 @@ std::vector<NameRecord> records(const Kernel& kernel, NameKind kind) {
   return all;
 }
 
-void print_roles(const Kernel& kernel) {
+void print_roles(const Kernel& kernel, const std::string& title) {
+  const std::vector<NameRecord> roles = records(kernel, NameKind::role);
+  const bool has_query =
+      std::any_of(roles.begin(), roles.end(), [](const NameRecord& r) { return r.name == std::string("query"); });
   Table table({"role", "warps", ">threads", ">registers", "job"});
-  const auto job = [](const std::string& role) -> const char* {
+  const auto job = [&](const std::string& role) -> const char* {
     if (role.starts_with("softmax")) return "online softmax of a Q stage: S to P, one row a thread";
     if (role == "correction") return "rescales O when a maximum has moved enough, normalises it, writes LSE";
     if (role == "mma") return "issues both MMAs from one thread, owns TMEM";
-    if (role == "load") return "TMA loads of Q, K and V";
+    if (role.starts_with("consumer")) return "64 rows of Q: both products and online softmax, O and LSE";
+    if (role == "query") return "TMA loads of Q, and what the task is";
+    if (role == "load") return has_query ? "TMA loads of K and V" : "TMA loads of Q, K and V";
     if (role == "store") return "TMA stores of O";
     return "sleeps";
   };
-  for (const NameRecord& r : records(kernel, NameKind::role)) {
-    const uint32_t registers = r.begin < kernel.correction_warp ? kernel.softmax_registers
-                               : r.begin < kernel.mma_warp      ? kernel.correction_registers
-                                                                : kernel.other_registers;
+  for (const NameRecord& r : roles) {
     table.add({r.name,
                r.begin + 1 == r.end ? std::to_string(r.begin) : fmt::format("{}-{}", r.begin, r.end - 1),
-               std::to_string((r.end - r.begin) * 32), std::to_string(registers), job(r.name)});
+               std::to_string((r.end - r.begin) * 32), std::to_string(kernel.registers_of(r.begin)), job(r.name)});
   }
-  fmt::print("{}{}", heading("Roles of a CTA"), table.text());
+  fmt::print("{}{}", heading(title), table.text());
 }
 
 void print_regions(const Kernel& kernel, NameKind kind, const std::string& title, const char* unit) {
@@ -98,10 +102,11 @@ void print_regions(const Kernel& kernel, NameKind kind, const std::string& title
   fmt::print("{}{}", heading(title), table.text());
 }
 
-void print_barriers(const Kernel& kernel) {
+void print_barriers(const Kernel& kernel, const std::string& title) {
   Table table({"barrier", ">stages", "flavour", ">arrivals", "who signals", "who waits"});
   Table meanings({"barrier", "a completed phase says"});
-  for (const BarrierRow& row : barrier_table(kernel.config).row) {
+  for (uint32_t i = 0; i < kernel.barrier_rows; ++i) {
+    const BarrierRow& row = kernel.barriers[i];
     const char* flavour = row.flavour == BarrierFlavour::tma       ? "TMABar"
                           : row.flavour == BarrierFlavour::tcgen05 ? "TCGen05Bar"
                                                                    : "MBarrier";
@@ -110,8 +115,23 @@ void print_barriers(const Kernel& kernel) {
                row.bytes ? fmt::format("{} + {} B", arrivals, row.bytes) : arrivals, row.signals, row.waits});
     meanings.add({row.name, row.meaning});
   }
-  fmt::print("{}{}\n{}", heading("Barriers (arrivals, and bytes, that complete a phase)"), table.text(),
+  fmt::print("{}{}\n{}", heading(title), table.text(),
              meanings.text());
+}
+
+// What masks and element types do not change, for each head dimension.
+void print_architecture(const KernelList& list) {
+  for (const Kernel& kernel : list) {
+    if (!list.first_of_head_dim(kernel)) continue;
+    const std::string which = fmt::format("{}, head dimension {}", list.name, kernel.config.qk_dim);
+    print_roles(kernel, fmt::format("Roles of a CTA: {}", which));
+    if (!records(kernel, NameKind::tmem).empty())
+      print_regions(kernel, NameKind::tmem,
+                    fmt::format("TMEM map: {} (columns of 128 lanes x 32 bits; P lies inside S)", which), "columns");
+    print_regions(kernel, NameKind::shared,
+                  fmt::format("Shared-memory map: {} (bytes from the start of dynamic shared memory)", which), "bytes");
+    print_barriers(kernel, fmt::format("Barriers: {} (arrivals, and bytes, that complete a phase)", which));
+  }
 }
 
 }  // namespace
@@ -151,28 +171,17 @@ std::vector<AssembledKernel> parse_ptxas_log(const std::string& log) {
 
 int info(const std::string& driver, const std::string& gpu) {
   try {
-    std::vector<const Kernel*> by_head_dim;  // one for each: masks and element types do not change the maps
-    for (const Kernel& kernel : kKernels)
-      if (first_of_head_dim(kernel)) by_head_dim.push_back(&kernel);
-    std::string dims;
-    for (const Kernel* kernel : by_head_dim)
-      dims += (dims.empty() ? "" : ", ") + std::to_string(kernel->config.qk_dim);
-    fmt::print("fa4 {}: FlashAttention-4 forward for NVIDIA Blackwell, head dimension {}, fp16 and bf16\n",
-               FA4_VERSION_TEXT, dims);
+    std::string names, dims;
+    for (const KernelList* list : kArchitectures) names += (names.empty() ? "" : " and ") + std::string(list->name);
+    for (const Kernel& kernel : *kArchitectures[0])
+      if (kArchitectures[0]->first_of_head_dim(kernel))
+        dims += (dims.empty() ? "" : ", ") + std::to_string(kernel.config.qk_dim);
+    fmt::print("fa4 {}: FlashAttention forward for NVIDIA {}, head dimension {}, fp16 and bf16\n", FA4_VERSION_TEXT,
+               names, dims);
     simulate(gpu);
     print_devices(driver);
     print_image();
-    print_roles(*by_head_dim.front());
-    for (const Kernel* kernel : by_head_dim) {
-      const int dim = kernel->config.qk_dim;
-      print_regions(*kernel, NameKind::tmem,
-                    fmt::format("TMEM map, head dimension {} (columns of 128 lanes x 32 bits; P lies inside S)", dim),
-                    "columns");
-      print_regions(*kernel, NameKind::shared,
-                    fmt::format("Shared-memory map, head dimension {} (bytes from the start of dynamic shared memory)", dim),
-                    "bytes");
-    }
-    print_barriers(*by_head_dim.front());
+    for (const KernelList* list : kArchitectures) print_architecture(*list);
   } catch (const std::runtime_error& error) {
     std::fflush(stdout);
     fmt::print(stderr, "fa4 info: {}\n", error.what());

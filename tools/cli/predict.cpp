@@ -6,10 +6,12 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "asm/attention/kernels.h"
 #include "asm/attention/task.h"
 #include "findings.h"
 #include "guarded.h"
@@ -72,15 +74,20 @@ uint64_t count_blocks(const AttentionParams& p, int32_t grid, int32_t cta, uint6
   }
 }
 
-uint64_t blocks_of(const Plan& plan, int32_t cta, uint64_t* tasks) {
-  const std::string_view entry = plan.kernel->entry;
-#define FA4_BLOCKS(name, element, mask, qk_dim, v_dim)                                          \
-  if (entry == #name)                                                                           \
-    return count_blocks<blackwell_config(ElementType::element, MaskKind::mask, qk_dim, v_dim)>( \
-        plan.params, int32_t(plan.grid), cta, tasks);
-  FA4_SPECIALISATIONS(FA4_BLOCKS)
-#undef FA4_BLOCKS
-  throw DeviceError(fmt::format("{} is in no list of specialisations", entry));
+template <const KernelList& list, size_t... i>
+uint64_t blocks_of(const Plan& plan, int32_t cta, uint64_t* tasks, std::index_sequence<i...>) {
+  uint64_t blocks = 0;
+  ((plan.kernel == list.first + i
+        ? void(blocks = count_blocks<list.first[i].config>(plan.params, int32_t(plan.grid), cta, tasks))
+        : void()),
+   ...);
+  return blocks;
+}
+
+uint64_t blocks_of(const Plan& plan, const KernelList& kernels, int32_t cta, uint64_t* tasks) {
+  if (&kernels == &hopper::kKernels)
+    return blocks_of<hopper::kKernels>(plan, cta, tasks, std::make_index_sequence<hopper::kKernels.count>());
+  return blocks_of<blackwell::kKernels>(plan, cta, tasks, std::make_index_sequence<blackwell::kKernels.count>());
 }
 
 // What is timed: an entry as machine code and as PTX, and what its run did to synchronise.
@@ -99,10 +106,14 @@ Subject record_attention(const TimeRequest& request, uint32_t sms) {
   if (!request.image_path.empty()) given = read_image(request.image_path);
   const Image image = split_image(given.empty() ? static_cast<const char*>(builtin_image()) : given.data());
   const Loaded loaded = load(request.problem);
+  const DeviceChoice choice = choose_device(DeviceKind::sim, request.problem.driver);
+  support::AttentionDevice device(choice.library, choice.ordinal);
+  if (!device.simulated()) throw DeviceError(fmt::format("{} is no simulated GPU", choice.library));
+  const KernelList& kernels = kernels_of(device.gpu().properties());
   Plan plan{};
   Message message;
-  if (plan_forward(dry_params(loaded.problem, false, request.problem.scheduler), sms, plan, message) !=
-      FA4_OK)
+  if (plan_forward(dry_params(loaded.problem, false, request.problem.scheduler), {&kernels, sms}, plan,
+                   message) != FA4_OK)
     throw Refusal(message.text());
   if (plan.grid == 0) throw Refusal("there is nothing to compute, and so nothing to time");
   if (request.cta >= int64_t(plan.grid))
@@ -111,7 +122,7 @@ Subject record_attention(const TimeRequest& request, uint32_t sms) {
   for (uint32_t c = 0; c < plan.grid; ++c) {
     if (request.cta >= 0 && c != uint64_t(request.cta)) continue;
     uint64_t n = 0;
-    const uint64_t blocks = blocks_of(plan, int32_t(c), &n);
+    const uint64_t blocks = blocks_of(plan, kernels, int32_t(c), &n);
     // Of those with as many blocks, the one with the most tasks: each has a beginning and an end of its own.
     if (tasks != 0 && std::pair(blocks, n) <= std::pair(most, tasks)) continue;
     most = blocks;
@@ -119,9 +130,6 @@ Subject record_attention(const TimeRequest& request, uint32_t sms) {
     cta = c;
   }
 
-  const DeviceChoice choice = choose_device(DeviceKind::sim, request.problem.driver);
-  support::AttentionDevice device(choice.library, choice.ordinal);
-  if (!device.simulated()) throw DeviceError(fmt::format("{} is no simulated GPU", choice.library));
   device.set_host_threads(request.problem.threads);
   if (!given.empty()) device.set_image(given);
   const support::SimulatorApi& simulator = device.gpu().simulator();

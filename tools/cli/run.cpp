@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "asm/attention/blackwell/kernels.h"
+#include "asm/attention/kernels.h"
 #include "findings.h"
 #include "guarded.h"
 #include "runtime/plan.h"
@@ -64,12 +64,12 @@ class Progress {
   bool shown_ = false;
 };
 
-void print_plan(const Loaded& loaded, const RunRequest& request, const support::AttentionDevice& device,
+void print_plan(const Loaded& loaded, const RunRequest& request, support::AttentionDevice& device,
                 uint32_t sms) {
   const fa4_forward_params params = dry_params(loaded.problem, request.bhsd, request.scheduler);
   Plan plan{};
   Message message;
-  if (plan_forward(params, sms, plan, message) != FA4_OK) throw Refusal(message.text());
+  if (plan_forward(params, {&kernels_of(device.gpu().properties()), sms}, plan, message) != FA4_OK) throw Refusal(message.text());
   if (plan.grid == 0) {
     line("kernel", "none: there is nothing to compute");
     return;
@@ -134,7 +134,7 @@ void print_times(const support::Problem& problem, const support::RunResult& resu
   line("", fmt::format("{:.2f} G thread instructions/s a core, {:.1f} GFLOP/s of MMA",
                        double(c.thread_instructions) / core_seconds * 1e-9,
                        double(c.mma_flop) / c.wall_seconds * 1e-9));
-  print_role_table(*kernel_for(dry_params(problem, false, "")), c);
+  print_role_table(*kernel_for(dry_params(problem, false, ""), kernels_of(gpu.properties())), c);
 }
 
 void print_comparison(const char* what, const support::Comparison& c, double tolerance, double atol) {

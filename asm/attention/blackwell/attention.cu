@@ -24,7 +24,7 @@
 #include "roles/softmax.cuh"
 #include "roles/store.cuh"
 
-namespace fa4 {
+namespace fa4::blackwell {
 
 template <Config config>
 __device__ __forceinline__ void forward(const AttentionParams& params) {
@@ -70,17 +70,17 @@ __device__ __forceinline__ void forward(const AttentionParams& params) {
   if (warp == L::mma_warp) ptx::tcgen05_dealloc<kTmemColumns>(cta.tmem);
 }
 
-}  // namespace fa4
+}  // namespace fa4::blackwell
 
 // One entry for each specialisation, and its names for whoever looks at a running kernel from outside. Launch:
 // Layout::threads threads, Layout::shared_bytes of dynamic shared memory, any grid from 1 to task_count CTAs, no cluster.
-#define FA4_ENTRY(entry, element, mask, qk_dim, v_dim)                                                              \
-  inline constexpr fa4::Config entry##_config =                                                                     \
-      fa4::blackwell_config(fa4::ElementType::element, fa4::MaskKind::mask, qk_dim, v_dim);                         \
-  extern "C" __global__ void __launch_bounds__(fa4::Layout<entry##_config>::threads, 1)                             \
-      entry(const __grid_constant__ fa4::AttentionParams params) {                                                  \
-    fa4::forward<entry##_config>(params);                                                                           \
-  }                                                                                                                 \
-  extern "C" __device__ const fa4::NameTable<entry##_config> entry##_names = fa4::make_name_table<entry##_config>();
+#define FA4_ENTRY(entry, element, mask, qk_dim, v_dim)                                                    \
+  inline constexpr fa4::Config entry##_config =                                                           \
+      fa4::blackwell::make_config(fa4::ElementType::element, fa4::MaskKind::mask, qk_dim, v_dim);         \
+  extern "C" __global__ void __launch_bounds__(fa4::blackwell::Layout<entry##_config>::threads, 1)        \
+      entry(const __grid_constant__ fa4::AttentionParams params) {                                        \
+    fa4::blackwell::forward<entry##_config>(params);                                                      \
+  }                                                                                                       \
+  extern "C" __device__ const auto entry##_names = fa4::blackwell::make_name_table<entry##_config>();
 
 FA4_SPECIALISATIONS(FA4_ENTRY)

@@ -39,7 +39,7 @@
       "store (1 lane)", "correction", "TMA has read the O tile")
 // clang-format on
 
-namespace fa4 {
+namespace fa4::blackwell {
 
 enum class BarrierId : uint32_t {
 #define FA4_ID(id, ...) id,
@@ -47,33 +47,9 @@ enum class BarrierId : uint32_t {
 #undef FA4_ID
 };
 
-// The rows stand in the order of their ids, so an id is an index.
-struct BarrierTable {
 #define FA4_COUNT(...) +1
-  static constexpr uint32_t kinds = FA4_BARRIERS(FA4_COUNT);
+using BarrierTable = BarrierRows<FA4_BARRIERS(FA4_COUNT)>;
 #undef FA4_COUNT
-  BarrierRow row[kinds];
-
-  constexpr const BarrierRow& operator[](BarrierId id) const { return row[static_cast<uint32_t>(id)]; }
-
-  // Index of the first mbarrier of a row in the array of all of them; with `kinds`, how many there are.
-  constexpr uint32_t slot(uint32_t id) const {
-    uint32_t slot = 0;
-    for (uint32_t i = 0; i < id; ++i) slot += row[i].stages;
-    return slot;
-  }
-  constexpr uint32_t slot(BarrierId id) const { return slot(static_cast<uint32_t>(id)); }
-  constexpr uint32_t slots() const { return slot(kinds); }
-
-  constexpr bool consistent() const {
-    for (const BarrierRow& r : row) {
-      if (r.stages == 0 || r.arrivals == 0) return false;
-      if ((r.flavour == BarrierFlavour::tma) != (r.bytes != 0)) return false;
-      if (r.flavour != BarrierFlavour::counted && r.arrivals != 1) return false;
-    }
-    return true;
-  }
-};
 
 constexpr BarrierTable barrier_table(const Config& config) {
   return {{
@@ -84,4 +60,4 @@ constexpr BarrierTable barrier_table(const Config& config) {
   }};
 }
 
-}  // namespace fa4
+}  // namespace fa4::blackwell

@@ -5,7 +5,7 @@
 #include "../barrier_ring.cuh"
 #include "layout.h"
 
-namespace fa4 {
+namespace fa4::blackwell {
 
 // Every barrier of the kernel, a member each by its name in the table. `shared` is the shared::cta address of dynamic
 // shared memory.
@@ -42,4 +42,4 @@ __device__ __forceinline__ void init_barriers(uint32_t shared) {
   ptx::fence_mbarrier_init();
 }
 
-}  // namespace fa4
+}  // namespace fa4::blackwell

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every role is handed: the parameters, the barriers, the memories, and the walk over the tasks of this
-// CTA.
+// What every role is handed: the parameters, the barriers and the memories.
 #pragma once
 
-#include "../task.h"
+#include "../task_walk.cuh"
 #include "barriers.cuh"
 
-namespace fa4 {
+namespace fa4::blackwell {
 
 template <Config config>
 struct Cta {
@@ -51,26 +50,4 @@ struct Cta {
   }
 };
 
-// The tasks of this CTA, in order: for (TaskWalk<config> walk(params); walk.next();) ... walk.task ...
-template <Config config>
-class TaskWalk {
- public:
-  __device__ explicit TaskWalk(const AttentionParams& params) : params_(params) {}
-
-  __device__ __forceinline__ bool next() {
-    const int32_t index = task_of(params_.scheduler, static_cast<int32_t>(blockIdx.x), wave_++,
-                                  static_cast<int32_t>(gridDim.x), params_.task_count);
-    if (index < 0) return false;
-    task = make_task<config>(params_, decode_task(params_.scheduler, index, params_.all_groups, params_.head_groups,
-                                                  params_.m_blocks, params_.lpt_section_groups));
-    return true;
-  }
-
-  Task task{};
-
- private:
-  const AttentionParams& params_;
-  int32_t wave_ = 0;
-};
-
-}  // namespace fa4
+}  // namespace fa4::blackwell

@@ -9,14 +9,10 @@
 #include "../config.h"
 #include "barrier_table.h"
 
-namespace fa4 {
+namespace fa4::blackwell {
 
-inline constexpr int kWarpgroupThreads = 128;
-inline constexpr int kRegistersPerSm = 65536;
-inline constexpr int kTmemColumns = 512;            // all of them, of 32 bits
-inline constexpr int kSharedAlignment = 1024;       // of the tiles: the swizzle wants it
-inline constexpr int kMaxSharedBytes = 232448;      // what a CTA of compute capability 10.x may ask for
-inline constexpr int kMmaK = 16;                    // of kind::f16
+inline constexpr int kTmemColumns = 512;  // all of them, of 32 bits
+inline constexpr int kTileRows = 128;     // of a Q tile: M of an MMA
 
 // Correction rescales O, and the epilogue reads it, in chunks of this many columns.
 inline constexpr int kRescaleTile = 16;
@@ -25,8 +21,8 @@ inline constexpr int kRescaleTile = 16;
 // and a half, in less memory than the seed's three; 128 columns of TMEM stay free, since a P beside its S would gain
 // nothing: one thread issues the value MMA that reads P before the score MMA that overwrites it. 192 with 128: O over Q, a ring of unlike tiles. 256: TMEM holds one
 // O of 256 columns beside the two S, so there is one Q stage.
-constexpr Config blackwell_config(ElementType element, MaskKind mask, int qk_dim, int v_dim) {
-  Config config{element, mask, qk_dim, v_dim, 2, 128, 3, OPlace::own};
+constexpr Config make_config(ElementType element, MaskKind mask, int qk_dim, int v_dim) {
+  Config config{element, mask, qk_dim, v_dim, kTileRows, 2, 128, 3, OPlace::own};
   if (qk_dim <= 64) config.kv_slots = 5;
   if (qk_dim > 128) config.o_place = OPlace::over_q;
   if (v_dim > 128) config.q_stages = 1;
@@ -63,6 +59,7 @@ struct Layout {
   static constexpr int o_stage_columns = config.v_dim;
   static constexpr int used_columns = o_column + config.q_stages * o_stage_columns;
   static_assert(used_columns <= kTmemColumns);
+  static_assert(config.tile_rows == kTileRows && config.block_rows() <= kMaxBlockRows);
 
   // MMA instructions of a product, of K = 16. P is handed over in two parts: the value MMA starts on the first three
   // quarters.
@@ -124,4 +121,4 @@ inline constexpr uint32_t kBarrierStages = barrier_table(config)[id].stages;
 template <Config config, BarrierId id>
 inline constexpr uint32_t kBarrierArrivals = barrier_table(config)[id].arrivals;
 
-}  // namespace fa4
+}  // namespace fa4::blackwell

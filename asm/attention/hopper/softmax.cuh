@@ -8,23 +8,10 @@
 
 #include "../../ptx/math.cuh"
 #include "../../ptx/sync.cuh"
-#include "../../ptx/wgmma.cuh"
-#include "config.h"
+#include "../row.cuh"
+#include "layout.h"
 
 namespace fa4::hopper {
-
-struct Float16 {
-  static constexpr ptx::MmaType kMmaType = ptx::MmaType::f16;
-  __device__ static __forceinline__ uint32_t pack(float low, float high) {
-    return ptx::cvt_rn_f16x2(low, high);
-  }
-};
-struct BFloat16 {
-  static constexpr ptx::MmaType kMmaType = ptx::MmaType::bf16;
-  __device__ static __forceinline__ uint32_t pack(float low, float high) {
-    return ptx::cvt_rn_bf16x2(low, high);
-  }
-};
 
 inline constexpr int kThreadRows = 2;
 
@@ -114,7 +101,7 @@ __device__ __forceinline__ void row_maximum(const float (&s)[count], float (&hig
 
 // Scores of a thread to probabilities, packed as the A operand of the value product (16 keys are four
 // registers), and their sums.
-template <class Element, int count>
+template <ElementType element, int count>
 __device__ __forceinline__ void exponentials(const float (&s)[count], uint32_t (&p)[count / 2],
                                              float scale_log2, const float (&offset)[kThreadRows],
                                              float (&partial)[kThreadRows]) {
@@ -127,7 +114,7 @@ __device__ __forceinline__ void exponentials(const float (&s)[count], uint32_t (
       e[k] = ptx::ex2_approx_ftz(__fmaf_rn(s[i + k], scale_log2, offset[row]));
       partial[row] = i < 4 && k == 0 ? e[k] : __fadd_rn(partial[row], e[k]);
     }
-    p[i / 2] = Element::pack(e[0], e[1]);
+    p[i / 2] = pack<element>(e[0], e[1]);
   }
 }
 

@@ -13,7 +13,7 @@
 #include "../../row.cuh"
 #include "../cta.cuh"
 
-namespace fa4 {
+namespace fa4::blackwell {
 
 // Multiplies the row of O by `factor`, in chunks of kRescaleTile columns.
 template <Config config>
@@ -140,4 +140,4 @@ __device__ __forceinline__ void correction_role(const Cta<config>& cta) {
   }
 }
 
-}  // namespace fa4
+}  // namespace fa4::blackwell

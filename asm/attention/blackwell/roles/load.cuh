@@ -7,7 +7,7 @@
 #include "../../../ptx/tma.cuh"
 #include "../cta.cuh"
 
-namespace fa4 {
+namespace fa4::blackwell {
 
 template <Config config>
 __device__ __forceinline__ void load_role(const Cta<config>& cta) {
@@ -57,4 +57,4 @@ __device__ __forceinline__ void load_role(const Cta<config>& cta) {
   for (int slot = 0; slot < config.kv_slots; ++slot, kv.advance()) cta.bar.kv_empty.wait(kv.index, kv.phase);
 }
 
-}  // namespace fa4
+}  // namespace fa4::blackwell

@@ -11,7 +11,7 @@
 
 #include "../cta.cuh"
 
-namespace fa4 {
+namespace fa4::blackwell {
 
 // Instruction descriptor of kind::f16 for M = 128, fp32 accumulation, A and B of one 16-bit type.
 FA4_HOST_DEVICE constexpr uint32_t mma_descriptor(ElementType element, int n) {
@@ -145,4 +145,4 @@ __device__ __forceinline__ void mma_role(const Cta<config>& cta) {
   }
 }
 
-}  // namespace fa4
+}  // namespace fa4::blackwell

@@ -8,7 +8,7 @@
 #include "../../row.cuh"
 #include "../cta.cuh"
 
-namespace fa4 {
+namespace fa4::blackwell {
 
 template <Config config>
 __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) {
@@ -103,4 +103,4 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
   }
 }
 
-}  // namespace fa4
+}  // namespace fa4::blackwell

@@ -5,7 +5,7 @@
 #include "../../../ptx/tma.cuh"
 #include "../cta.cuh"
 
-namespace fa4 {
+namespace fa4::blackwell {
 
 template <Config config>
 __device__ __forceinline__ void store_role(const Cta<config>& cta) {
@@ -34,4 +34,4 @@ __device__ __forceinline__ void store_role(const Cta<config>& cta) {
   ptx::cp_async_bulk_wait_group<0>();  // the writes have landed before the CTA goes
 }
 
-}  // namespace fa4
+}  // namespace fa4::blackwell

@@ -60,21 +60,22 @@ __device__ __forceinline__ int warpgroup_thread() {
   return t % kWarpgroupThreads;
 }
 
-template <class Element, Config c>
-__device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
-  using T = Tile<c>;
-  using TaskRecord = typename T::TaskRecord;
-  constexpr int kScores = c.block_keys / 2;  // of a thread
-  constexpr int kOutputs = c.head_dim / 2;
+template <Config config>
+__device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consumer) {
+  using L = Layout<config>;
+  constexpr ptx::MmaType kMmaType = config.element == ElementType::f16 ? ptx::MmaType::f16 : ptx::MmaType::bf16;
+  using TaskRecord = typename L::TaskRecord;
+  constexpr int kScores = config.block_keys / 2;  // of a thread
+  constexpr int kOutputs = config.v_dim / 2;
   const AttentionParams& params = cta.params;
   const float scale_log2 = params.scale_log2;
   const int lane = static_cast<int>(threadIdx.x) % 32;
 
   float s[kScores], o[kOutputs];
-  uint32_t p0[kScores / 2], p1[T::kTwoP ? kScores / 2 : 1];
+  uint32_t p0[kScores / 2], p1[L::two_p ? kScores / 2 : 1];
   RowState state;
   auto q = PipelineState<kQSlots>::consumer();
-  auto kv = PipelineState<c.kv_slots>::consumer();
+  auto kv = PipelineState<config.kv_slots>::consumer();
 
   // The next slot in the order of the ring. The first question to its barrier is put early, and the answer,
   // used late.
@@ -85,25 +86,25 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
   };
   const auto next_kv = [&] {
     const KvSlot slot{kv.index, kv.phase,
-                      ptx::mbarrier_test_wait_parity(cta.kv_full.address(kv.index), kv.phase)};
+                      ptx::mbarrier_test_wait_parity(cta.bar.kv_full.address(kv.index), kv.phase)};
     kv.advance();
     return slot;
   };
   const auto wait_kv = [&](const KvSlot& slot) {
-    if (!slot.landed) cta.kv_full.wait(slot.index, slot.phase);
+    if (!slot.landed) cta.bar.kv_full.wait(slot.index, slot.phase);
     return slot.index;
   };
   const auto release_kv = [&](int slot) {
-    if (lane == 0) cta.kv_empty.arrive(slot);
+    if (lane == 0) cta.bar.kv_empty.arrive(slot);
   };
 
   // The order of issue goes round the consumers.
   constexpr int pair = 2 * kWarpgroupThreads;
   const auto order_wait = [&] { ptx::bar_sync<pair>(kOrderBarrier + consumer); };
   const auto order_pass = [&] {
-    ptx::bar_arrive<pair>(kOrderBarrier + (consumer + 1 == c.consumers ? 0 : consumer + 1));
+    ptx::bar_arrive<pair>(kOrderBarrier + (consumer + 1 == L::consumers ? 0 : consumer + 1));
   };
-  if (consumer == c.consumers - 1) order_pass();
+  if (consumer == L::consumers - 1) order_pass();
 
   const auto issue_scores = [&](int q_slot, int k_slot) {  // S = Q K^T
     const uint32_t q_tile = SharedDescriptor::k_major(cta.q_tile(q_slot, consumer));
@@ -111,22 +112,22 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     ptx::tied(s);
     ptx::wgmma_fence();
 #pragma unroll
-    for (int step = 0; step < T::kScoreSteps; ++step) {
-      ptx::wgmma_ss<Element::kMmaType>(
-          s, SharedDescriptor::template k_major_step<T::kQHalfBytes>(q_tile, step),
-          SharedDescriptor::template k_major_step<T::kKvHalfBytes>(k_tile, step), step > 0);
+    for (int step = 0; step < L::score_steps; ++step) {
+      ptx::wgmma_ss<kMmaType>(
+          s, SharedDescriptor::template k_major_step<L::q_piece_bytes>(q_tile, step),
+          SharedDescriptor::template k_major_step<L::kv_piece_bytes>(k_tile, step), step > 0);
     }
     ptx::wgmma_commit_group();
   };
   using Probabilities = uint32_t[kScores / 2];
   const auto issue_values = [&](Probabilities& p, int v_slot, bool accumulate) {  // O (+)= P V
-    const uint32_t v_tile = SharedDescriptor::template mn_major<T::kKvHalfBytes>(cta.kv_tile(v_slot));
+    const uint32_t v_tile = SharedDescriptor::template mn_major<L::kv_piece_bytes>(cta.kv_tile(v_slot));
     ptx::tied(p);
     ptx::tied(o);
     ptx::wgmma_fence();
 #pragma unroll
-    for (int step = 0; step < T::kValueSteps; ++step) {
-      ptx::wgmma_rs<Element::kMmaType>(o, p + 4 * step, SharedDescriptor::mn_major_step(v_tile, step),
+    for (int step = 0; step < L::value_steps; ++step) {
+      ptx::wgmma_rs<kMmaType>(o, p + 4 * step, SharedDescriptor::mn_major_step(v_tile, step),
                                        step > 0 || accumulate);
     }
     ptx::wgmma_commit_group();
@@ -158,7 +159,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
         const int row = own_row(thread) + 8 * i;
         const int32_t position = first_position + (row >> params.packed_heads_log2);
         const int32_t head =
-            (task.head_group << params.packed_heads_log2) + (row & ((1 << params.packed_heads_log2) - 1));
+            (task.first_head) + (row & ((1 << params.packed_heads_log2) - 1));
         if (position < params.seq_q) {
           params.lse[task.batch * params.lse_batch_stride + head * params.lse_head_stride + position] =
               lse[i];
@@ -174,17 +175,17 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     const int matrix_row = thread / 32 * 16 + thread % 16;
     const auto store = [&](auto with_empty_rows) {
 #pragma unroll
-      for (int g = 0; g < c.head_dim / 8; g += 2) {  // two groups of 8 columns
+      for (int g = 0; g < config.v_dim / 8; g += 2) {  // two groups of 8 columns
         uint32_t packed[4];
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
           const int i = 4 * (g + k / 2) + 2 * (k % 2);
-          packed[k] = Element::pack(__fmul_rn(o[i], divisor.inverse[k % 2]),
+          packed[k] = pack<config.element>(__fmul_rn(o[i], divisor.inverse[k % 2]),
                                     __fmul_rn(o[i + 1], divisor.inverse[k % 2]));
           if (decltype(with_empty_rows)::value && divisor.inverse[k % 2] == 0.0f) packed[k] = 0;
         }
         const int piece = g + thread % 32 / 16;
-        ptx::stmatrix_x4(tile + piece / 8 * T::kQHalfBytes + matrix_row * kRowBytes +
+        ptx::stmatrix_x4(tile + piece / 8 * L::q_piece_bytes + matrix_row * kRowBytes +
                              ((piece % 8) ^ (matrix_row % 8)) * 16,
                          packed);
       }
@@ -195,13 +196,13 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
       store(std::false_type{});
     ptx::fence_proxy_async_shared_cta();
     ptx::bar_warp_sync();
-    if (lane == 0) cta.o_full.arrive(q_slot * c.consumers + consumer);
+    if (lane == 0) cta.bar.o_full.arrive(q_slot * L::consumers + consumer);
   };
 
   // A negative softmax scale: the scores change their sign with Q.
   const auto negate_q = [&](int q_slot) {
     const uint32_t tile = cta.q_tile(q_slot, consumer);
-    for (int i = 0; i < T::kQBytes; i += 16 * kWarpgroupThreads) {
+    for (int i = 0; i < config.q_tile_bytes(); i += 16 * kWarpgroupThreads) {
       const uint32_t at = tile + i + 16 * warpgroup_thread();
       constexpr int32_t signs = static_cast<int32_t>(0x80008000u);
       int32_t x[4];
@@ -209,11 +210,11 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
       ptx::st_shared_v4(at, x[0] ^ signs, x[1] ^ signs, x[2] ^ signs, x[3] ^ signs);
     }
     ptx::fence_proxy_async_shared_cta();
-    ptx::bar_sync<kWarpgroupThreads>(kOrderBarrier + c.consumers + consumer);
+    ptx::bar_sync<kWarpgroupThreads>(kOrderBarrier + L::consumers + consumer);
   };
 
   const auto wait_q = [&] {
-    cta.q_full.wait(q.index * c.consumers + consumer, q.phase);
+    cta.bar.q_full.wait(q.index * L::consumers + consumer, q.phase);
     if (params.negate_scores != 0) negate_q(q.index);
   };
   if (!cta.has_task(0)) return;
@@ -226,15 +227,15 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i) {
       const int32_t position = first_position + ((own_row(thread) + 8 * i) >> params.packed_heads_log2);
-      const int32_t visible = MaskOf<c>{}.keys(position, params.seq_q, params.seq_kv).end;
-      mask_row(s, i, visible - block * c.block_keys, thread % 4);
+      const int32_t visible = Mask<config.mask>{}.keys(position, params.seq_q, params.seq_kv).end;
+      mask_row(s, i, visible - block * config.block_keys, thread % 4);
     }
   };
   // The block in `s`: P to `to`, and O's factor. True if a row of this warp has moved, else all factors
   // are 1.
   const auto softmax = [&](Probabilities& to, float(&factor)[kThreadRows]) {
     float partial[kThreadRows];
-    exponentials<Element>(s, to, scale_log2, state.offset, partial);
+    exponentials<config.element>(s, to, scale_log2, state.offset, partial);
     // This branch also keeps ptxas from moving the exponentials behind the wait for the value product that
     // they run beside.
     const bool moved = ptx::vote_sync_any(state.moves(0, partial[0]) | state.moves(1, partial[1]));
@@ -242,7 +243,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
       float highest[kThreadRows];
       row_maximum(s, highest);
       state.move_maximum(partial, highest, scale_log2, factor);
-      exponentials<Element>(s, to, scale_log2, state.offset, partial);
+      exponentials<config.element>(s, to, scale_log2, state.offset, partial);
 #pragma unroll
       for (int i = 0; i < kThreadRows; ++i) state.sum[i] = __fmul_rn(state.sum[i], factor[i]);
     }
@@ -256,7 +257,7 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     state.reset();
     row_maximum(s, highest);
     state.move_maximum(partial, highest, scale_log2, factor);
-    exponentials<Element>(s, to, scale_log2, state.offset, state.sum);
+    exponentials<config.element>(s, to, scale_log2, state.offset, state.sum);
   };
 
   // Once Q has landed.
@@ -264,11 +265,11 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     task = cta.load_task(q.index);
     // The same in all lanes, and the compiler should know.
     first_position = __shfl_sync(0xffffffffu, task.first_position, 0) +
-                     consumer * (kWarpgroupRows >> params.packed_heads_log2);
+                     consumer * (kTileRows >> params.packed_heads_log2);
     block = __shfl_sync(0xffffffffu, task.blocks, 0) - 1;
     // The low blocks that every row of this warpgroup sees entirely: they run no mask code.
-    const int32_t all_see = MaskOf<c>{}.keys(first_position, params.seq_q, params.seq_kv).end;
-    unmasked = all_see > 0 ? all_see / c.block_keys : 0;
+    const int32_t all_see = Mask<config.mask>{}.keys(first_position, params.seq_q, params.seq_kv).end;
+    unmasked = all_see > 0 ? all_see / config.block_keys : 0;
   };
 
   // The first block of all: nothing to overlap with in this warpgroup.
@@ -317,17 +318,17 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     accumulate = true;
     await_scores();
     if constexpr (decltype(masked)::value) mask(block);
-    if constexpr (!T::kTwoP) await_values();
+    if constexpr (!L::two_p) await_values();
     float factor[kThreadRows];
     if (softmax(to, factor)) {
-      if constexpr (T::kTwoP) {
+      if constexpr (L::two_p) {
         ptx::wgmma_wait_group<0>();
         ptx::tied(o);
       }
 #pragma unroll
       for (int i = 0; i < kOutputs; ++i) o[i] = __fmul_rn(o[i], factor[i / 2 % 2]);
     }
-    if constexpr (T::kTwoP) await_values();
+    if constexpr (L::two_p) await_values();
   };
   // The first block of a task: O of the task before it leaves.
   const auto seam = [&](Probabilities& from, Probabilities& to) {
@@ -341,12 +342,12 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     ++next_wave;
     await_scores();
     if (block >= unmasked) mask(block);
-    if constexpr (!T::kTwoP) {
+    if constexpr (!L::two_p) {
       await_values();
       finish_o(divisor, ended_slot);
     }
     first_softmax(to);
-    if constexpr (T::kTwoP) {
+    if constexpr (L::two_p) {
       if (ptx::vote_sync_any(state.sum[0] < 0.0f || state.sum[1] < 0.0f)) ptx::wgmma_wait_group<0>();
       await_values();
       finish_o(divisor, ended_slot);
@@ -357,13 +358,13 @@ __device__ __forceinline__ void consumer_role(const Cta<c>& cta, int consumer) {
     v = next;
     wait_kv(v);
     issue_values(p, v.index, accumulate);
-    if (consumer + 1 != c.consumers) order_pass();
+    if (consumer + 1 != L::consumers) order_pass();
     const Divisor divisor = finish_rows(state, task, first_position);
     await_values();
     finish_o(divisor, q.index);
   };
 
-  if constexpr (T::kTwoP) {
+  if constexpr (L::two_p) {
     bool in_p1 = false;
     const auto steps = [&](auto masked, int32_t end) {
       for (; block >= end; --block, in_p1 = !in_p1) {

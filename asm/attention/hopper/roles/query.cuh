@@ -8,25 +8,24 @@
 
 namespace fa4::hopper {
 
-template <Config c>
-__device__ __forceinline__ void query_role(const Cta<c>& cta) {
-  using T = Tile<c>;
+template <Config config>
+__device__ __forceinline__ void query_role(const Cta<config>& cta) {
+  using L = Layout<config>;
   const AttentionParams& params = cta.params;
   ptx::prefetch_tensormap(&params.q);
   auto q = PipelineState<kQSlots>::producer();
-  for (TaskWalk<c> walk(cta); walk.next(); q.advance()) {
-    const TaskId task = walk.task;
-    const int32_t first_head = task.head_group << params.packed_heads_log2;
+  for (TaskWalk<config> walk(params); walk.next(); q.advance()) {
+    const Task& task = walk.task;
 #pragma unroll 1
-    for (int i = 0; i < c.consumers; ++i) cta.q_empty.wait(q.index * c.consumers + i, q.phase);
-    cta.store_task(q.index, {task.batch, task.head_group, walk.position(0), walk.blocks()});
+    for (int i = 0; i < L::consumers; ++i) cta.bar.q_empty.wait(q.index * L::consumers + i, q.phase);
+    cta.store_task(q.index, {task.batch, task.first_head, task.position(0), blocks_of<config>(task)});
 #pragma unroll 1
-    for (int i = 0; i < c.consumers; ++i) {
-      const int stage = q.index * c.consumers + i;
-      cta.q_full.arrive_expect_tx(stage, T::kQBytes);
-      const int32_t coordinates[5] = {0, first_head, walk.position(i), 0, task.batch};
+    for (int i = 0; i < L::consumers; ++i) {
+      const int stage = q.index * L::consumers + i;
+      cta.bar.q_full.arrive_expect_tx(stage, config.q_tile_bytes());
+      const int32_t coordinates[5] = {0, task.first_head, task.position(i), 0, task.batch};
       ptx::cp_async_bulk_tensor_load(cta.q_tile(q.index, i), &params.q, coordinates,
-                                     cta.q_full.address(stage));
+                                     cta.bar.q_full.address(stage));
     }
   }
 }

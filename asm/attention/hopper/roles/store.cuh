@@ -7,26 +7,27 @@
 
 namespace fa4::hopper {
 
-template <Config c>
-__device__ __forceinline__ void store_role(const Cta<c>& cta) {
+template <Config config>
+__device__ __forceinline__ void store_role(const Cta<config>& cta) {
+  using L = Layout<config>;
   const AttentionParams& params = cta.params;
   ptx::prefetch_tensormap(&params.o);
   auto q = PipelineState<kQSlots>::consumer();
   for (int32_t wave = 0; cta.has_task(wave); ++wave, q.advance()) {
 #pragma unroll
-    for (int i = 0; i < c.consumers; ++i) {
-      const int stage = q.index * c.consumers + i;
-      cta.o_full.wait(stage, q.phase);
+    for (int i = 0; i < L::consumers; ++i) {
+      const int stage = q.index * L::consumers + i;
+      cta.bar.o_full.wait(stage, q.phase);
       const auto task = cta.load_task(q.index);
-      const int32_t position = task.first_position + i * (kWarpgroupRows >> params.packed_heads_log2);
+      const int32_t position = task.first_position + i * (kTileRows >> params.packed_heads_log2);
       if (position < params.seq_q) {
-        const int32_t coordinates[5] = {0, task.head_group << params.packed_heads_log2, position, 0,
+        const int32_t coordinates[5] = {0, task.first_head, position, 0,
                                         task.batch};
         ptx::cp_async_bulk_tensor_store(&params.o, coordinates, cta.q_tile(q.index, i));
       }
       ptx::cp_async_bulk_commit_group();
       ptx::cp_async_bulk_wait_group_read<0>();
-      cta.q_empty.arrive(stage);
+      cta.bar.q_empty.arrive(stage);
     }
   }
   ptx::cp_async_bulk_wait_group<0>();  // the writes have landed before the CTA goes

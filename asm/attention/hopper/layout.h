@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where everything of a specialisation lives on a Hopper: warps, registers, shared memory. One place, plain C++, checked
+// when compiled.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../config.h"
+#include "barrier_table.h"
+
+namespace fa4::hopper {
+
+inline constexpr int kTileRows = 64;  // of a Q tile: M of an MMA
+
+// Softmax keeps a row's old maximum until a lane's probabilities of a block add up to more than this.
+inline constexpr float kRescaleSum = 256.0f;
+
+// The choices for a head dimension, measured on an H200; others lost (blocks of 96, 160 and 176 keys, clusters of 2 with
+// multicast). `consumers`: 0 for the best of the head dimension. At 64 it is three warpgroups, which hide MUFU behind
+// each other; where their 192 rows overshoot a short Q and its diagonal, two waste less.
+constexpr Config make_config(ElementType element, MaskKind mask, int qk_dim, int v_dim, int consumers = 0) {
+  Config config{element, mask, qk_dim, v_dim, kTileRows, 2, 128, 5, OPlace::over_q};
+  if (qk_dim <= 64) config.q_stages = 3;
+  if (qk_dim <= 64) config.kv_slots = 8;
+  if (consumers != 0) config.q_stages = consumers;
+  return config;
+}
+
+template <Config config>
+struct Layout {
+  // The cast: warpgroup 0 moves data, a warp for each job; the others compute, a Q tile each. Warp indices in the CTA.
+  static constexpr int load_warp = 0;   // K and V
+  static constexpr int query_warp = 1;  // Q
+  static constexpr int store_warp = 2;  // O
+  static constexpr int idle_warp = 3;
+  static constexpr int consumer_warp = 4;
+  static constexpr int consumers = config.q_stages;
+  static constexpr int threads = (1 + consumers) * kWarpgroupThreads;
+
+  // Registers a thread holds once its role starts; at launch all have the same.
+  static constexpr int consumer_registers = consumers == 2 ? 232 : 160;
+  static constexpr int other_registers = consumers == 2 ? 40 : 32;
+  static_assert(kWarpgroupThreads * (consumers * consumer_registers + other_registers) <= kRegistersPerSm);
+
+  static constexpr int q_piece_bytes = kTileRows * kRowBytes;
+  static constexpr int kv_piece_bytes = config.block_keys * kRowBytes;
+
+  // MMA instructions of a product, of K = 16.
+  static constexpr int score_steps = config.qk_dim / kMmaK;
+  static constexpr int value_steps = config.block_keys / kMmaK;
+  // Where there are registers for two P, the next one is made while MMAs read the other. Else softmax awaits them first.
+  static constexpr bool two_p = consumers == 2;
+
+  static_assert(config.tile_rows == kTileRows && config.block_rows() <= kMaxBlockRows);
+  static_assert(config.qk_dim == config.v_dim && config.qk_dim % kPieceColumns == 0);
+  static_assert(config.block_keys % kMmaK == 0 && config.block_keys <= 256);
+  static_assert(consumers == 2 || consumers == 3);
+  static_assert(config.block_keys / 4 < kRescaleSum);  // a row moves only if its maximum grows
+  static_assert(config.o_place == OPlace::over_q);
+  static_assert(q_piece_bytes % kSharedAlignment == 0 && kv_piece_bytes % kSharedAlignment == 0);
+
+  // What everybody needs to know of a task. The query warp hands it over with Q.
+  struct TaskRecord {
+    int32_t batch;
+    int32_t first_head;      // query head of row 0
+    int32_t first_position;  // query position of the first row of the CTA
+    int32_t blocks;          // of keys, that the task visits
+  };
+
+  // Dynamic shared memory. The tiles come first: the swizzle wants them at multiples of 1024 bytes.
+  struct SharedMap {
+    uint8_t q[kQSlots][consumers][config.q_tile_bytes()];
+    uint8_t kv[config.kv_slots][config.k_tile_bytes()];
+    uint64_t barriers[barrier_table(config).slots()];
+    alignas(16) TaskRecord task[kQSlots];
+  };
+  static constexpr int q_offset = static_cast<int>(offsetof(SharedMap, q));
+  static constexpr int kv_offset = static_cast<int>(offsetof(SharedMap, kv));
+  static constexpr int barriers_offset = static_cast<int>(offsetof(SharedMap, barriers));
+  static constexpr int barriers_bytes = static_cast<int>(sizeof(SharedMap::barriers));
+  static constexpr int task_offset = static_cast<int>(offsetof(SharedMap, task));
+  static constexpr int shared_bytes = static_cast<int>(sizeof(SharedMap));
+  static_assert(shared_bytes <= kMaxSharedBytes);
+  static_assert(barrier_table(config).consistent());
+};
+
+// Byte offset of the first mbarrier of a row from the start of dynamic shared memory, how many they are, and the arrivals
+// that complete a phase: the table's numbers as constants that device code may use.
+template <Config config, BarrierId id>
+inline constexpr uint32_t kBarrierOffset =
+    static_cast<uint32_t>(Layout<config>::barriers_offset) + 8 * barrier_table(config).slot(id);
+template <Config config, BarrierId id>
+inline constexpr uint32_t kBarrierStages = barrier_table(config)[id].stages;
+template <Config config, BarrierId id>
+inline constexpr uint32_t kBarrierArrivals = barrier_table(config)[id].arrivals;
+
+}  // namespace fa4::hopper

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of an entry's names: roles, barriers and shared memory by name, made from layout.h and barrier_table.h so that
+// they cannot disagree with the kernel. Plain C++: the kernel embeds it, `fa4 info` prints it.
+#pragma once
+
+#include "../name_table_builder.h"
+#include "layout.h"
+
+namespace fa4::hopper {
+
+// How many names there are: a role for each consumer and four more; a range for each Q tile, each slot of the ring and
+// each task record, and one for the barriers.
+constexpr uint32_t name_count(const Config& config) {
+  const uint32_t consumers = static_cast<uint32_t>(config.q_stages);
+  return (consumers + 4) + barrier_table(config).slots() +
+         (kQSlots * consumers + static_cast<uint32_t>(config.kv_slots) + kQSlots + 1);
+}
+
+template <Config config>
+constexpr NameTableBuilder<name_count(config)> build_name_table() {
+  using L = Layout<config>;
+  NameTableBuilder<name_count(config)> b;
+  b.add_role(L::load_warp, 1, "load");
+  b.add_role(L::query_warp, 1, "query");
+  b.add_role(L::store_warp, 1, "store");
+  b.add_role(L::idle_warp, 1, "idle");
+  for (int i = 0; i < L::consumers; ++i) b.add_role(L::consumer_warp + 4 * i, 4, "consumer %", i);
+
+  b.add_barriers(barrier_table(config), L::barriers_offset);
+
+  for (int i = 0; i < kQSlots * L::consumers; ++i)
+    b.add_shared(L::q_offset + i * config.q_tile_bytes(), config.q_tile_bytes(),
+                 i < L::consumers ? "sQ slot 0, consumer %" : "sQ slot 1, consumer %", i % L::consumers);
+  for (int i = 0; i < config.kv_slots; ++i)
+    b.add_shared(L::kv_offset + i * config.k_tile_bytes(), config.k_tile_bytes(), "sKV slot %", i);
+  b.add_shared(L::barriers_offset, L::barriers_bytes, "barriers");
+  constexpr int record_bytes = sizeof(typename L::TaskRecord);
+  for (int i = 0; i < kQSlots; ++i) b.add_shared(L::task_offset + i * record_bytes, record_bytes, "task of Q slot %", i);
+  return b;
+}
+
+template <Config config>
+constexpr NameTable<name_count(config)> make_name_table() {
+  static_assert(build_name_table<config>().count() == name_count(config));
+  return build_name_table<config>().table();
+}
+
+}  // namespace fa4::hopper
