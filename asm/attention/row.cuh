@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of one row of online softmax, in the exp2 domain: p = 2^((s - max) * scale_log2).
+// What the kernels' online softmax has in common, in the exp2 domain: p = 2^((s - max) * scale_log2).
 #pragma once
 
 #include <math_constants.h>
@@ -15,66 +15,11 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
   return element == ElementType::f16 ? ptx::cvt_rn_f16x2(low, high) : ptx::cvt_rn_bf16x2(low, high);
 }
 
-// A row of scores is worked on in chunks of 32 columns.
-inline constexpr int kChunkColumns = 32;
-template <int chunks>
-using ScoreRow = float[chunks][kChunkColumns];
-
-// Largest of the row's scores and `maximum`, in four interleaved chains of 3-input maxima.
-template <int chunks>
-__device__ __forceinline__ float row_maximum(const ScoreRow<chunks>& s, float maximum) {
-  constexpr int chains = 4;
-  float chain[chains] = {maximum, s[0][2], s[0][4], s[0][6]};
-#pragma unroll
-  for (int i = 0; i < chunks * kChunkColumns; i += 2) {
-    float& m = chain[i / 2 % chains];
-    const int column = i % kChunkColumns;
-    m = ptx::max(m, s[i / kChunkColumns][column], s[i / kChunkColumns][column + 1]);
-  }
-  return fmaxf(ptx::max(chain[0], chain[1], chain[2]), chain[3]);
+// What is added to s * scale_log2. While the maximum is -inf all scores are -inf: subtract 0, not -inf, so
+// that p is 0 and not NaN.
+__device__ __forceinline__ float exponent_offset(float maximum, float scale_log2) {
+  return maximum == -CUDART_INF_F ? 0.0f : -__fmul_rn(maximum, scale_log2);
 }
-
-// The running state of a row.
-struct RowState {
-  float maximum = -CUDART_INF_F;  // that exponents refer to, in score units; -inf: no key seen yet
-  float sum = 0.0f;               // of p in fp32, before it is rounded to 16 bits
-
-  // Takes note of a block whose largest score, the old maximum included, is `block_maximum`. Returns the
-  // factor that O and the sum must be multiplied by. A maximum that has moved by less than the threshold is
-  // kept and costs nothing; p may then exceed 1, up to 2^8, and stays consistent with sum and maximum. Before
-  // the first visible key, O and the sum are exact zeros, and the factor is 1.
-  __device__ __forceinline__ float update_maximum(float block_maximum, float scale_log2) {
-    if (maximum == -CUDART_INF_F) {
-      maximum = block_maximum;
-      return 1.0f;
-    }
-    const float moved_log2 = (maximum - block_maximum) * scale_log2;
-    if (!(moved_log2 < -kRescaleThreshold)) return 1.0f;
-    maximum = block_maximum;
-    return ptx::ex2_approx_ftz(moved_log2);
-  }
-
-  // What is added to s * scale_log2. While the maximum is -inf all scores are -inf: subtract 0, not -inf, so
-  // that p is 0 and not NaN.
-  __device__ __forceinline__ float exponent_offset(float scale_log2) const {
-    return maximum == -CUDART_INF_F ? 0.0f : -maximum * scale_log2;
-  }
-
-  // Scales the sum and adds the chunks [first, last) of p, in one chain, which hides under exponentials.
-  template <int first, int last, int chunks>
-  __device__ __forceinline__ void add(const ScoreRow<chunks>& p, float factor) {
-    ptx::f32x2 pair = ptx::mov_pack_f32x2(p[first][0], p[first][1]);
-#pragma unroll
-    for (int i = first * kChunkColumns + 2; i < last * kChunkColumns; i += 2) {
-      const float(&chunk)[kChunkColumns] = p[i / kChunkColumns];
-      const int column = i % kChunkColumns;
-      pair = ptx::add_rn_f32x2(pair, ptx::mov_pack_f32x2(chunk[column], chunk[column + 1]));
-    }
-    float low, high;
-    ptx::mov_unpack_f32x2(low, high, pair);
-    sum = sum * factor + (low + high);
-  }
-};
 
 // The exponent of a score is computed as s * scale_log2 - round(max * scale_log2): the rounding is the same for all
 // scores of the row, so P and sum are off by one common factor, which cancels. Below this limit that factor differs
@@ -82,46 +27,6 @@ struct RowState {
 inline constexpr float kLargestOffset = 0x1p14f;
 __device__ __forceinline__ bool is_large(float offset) {
   return fabsf(offset) >= kLargestOffset;
-}
-
-// The rare path of a warp in which a row has a large offset: that row's maximum is subtracted from its scores before
-// they are scaled, which is exact where it matters. The other rows subtract 0, so that none of their bits change.
-template <int chunks>
-__device__ __forceinline__ void subtract_large_maximum(ScoreRow<chunks>& s, float& offset, float maximum) {
-  const bool large = is_large(offset);
-  const float addend = large ? -maximum : 0.0f;
-  const ptx::f32x2 addend2 = ptx::mov_pack_f32x2(addend, addend);
-  if (large) offset = 0.0f;
-#pragma unroll
-  for (int c = 0; c < chunks; ++c) {
-#pragma unroll
-    for (int i = 0; i < kChunkColumns; i += 2) {
-      const ptx::f32x2 pair = ptx::add_rn_f32x2(ptx::mov_pack_f32x2(s[c][i], s[c][i + 1]), addend2);
-      ptx::mov_unpack_f32x2(s[c][i], s[c][i + 1], pair);
-    }
-  }
-}
-
-// Scores to probabilities, in place.
-__device__ __forceinline__ void exponentials(float (&s)[kChunkColumns], float scale_log2, float offset) {
-  const ptx::f32x2 scale2 = ptx::mov_pack_f32x2(scale_log2, scale_log2);
-  const ptx::f32x2 offset2 = ptx::mov_pack_f32x2(offset, offset);
-#pragma unroll
-  for (int i = 0; i < kChunkColumns; i += 2) {
-    const ptx::f32x2 x = ptx::fma_rn_f32x2(ptx::mov_pack_f32x2(s[i], s[i + 1]), scale2, offset2);
-    float low, high;
-    ptx::mov_unpack_f32x2(low, high, x);
-    s[i] = ptx::ex2_approx_ftz(low);
-    s[i + 1] = ptx::ex2_approx_ftz(high);
-  }
-}
-
-// 32 probabilities to 16 columns of P: even key in the low half.
-template <ElementType element>
-__device__ __forceinline__ void pack_chunk(uint32_t (&packed)[kChunkColumns / 2],
-                                           const float (&p)[kChunkColumns]) {
-#pragma unroll
-  for (int i = 0; i < kChunkColumns / 2; ++i) packed[i] = pack<element>(p[2 * i], p[2 * i + 1]);
 }
 
 }  // namespace fa4

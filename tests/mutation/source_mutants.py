@@ -16,7 +16,7 @@ import sys
 
 MMA, LOAD, STORE = 'blackwell/roles/mma.cuh', 'blackwell/roles/load.cuh', 'blackwell/roles/store.cuh'
 SOFTMAX, CORRECTION = 'blackwell/roles/softmax.cuh', 'blackwell/roles/correction.cuh'
-ROW = 'row.cuh'
+ROW = 'blackwell/row.cuh'
 
 ROWS = [
     # Released too early.

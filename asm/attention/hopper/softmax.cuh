@@ -45,42 +45,47 @@ __device__ __forceinline__ void mask_row(float (&s)[count], int row, int32_t vis
 
 // The running state of the two rows of a thread.
 //
-// A block is first taken with the maximum as it is. If the probabilities of a row then add up to more than
-// kRescaleSum in one of its lanes, its maximum moves and the block is done again: a row that has seen no key
-// moves at any. So p may exceed 1, but not kRescaleSum, and in the common block nobody looks for a maximum.
-// Whether a row moves depends on its own scores alone; the warp that does a block again gives the rows that
-// did not move the same bits as before.
+// A block is first taken with the maximum as it is. If the probabilities of a row then add up to more than kRescaleSum in
+// one of its lanes, its maximum moves and the block is done again. So p may exceed 1, but not kRescaleSum, and in the
+// common block nobody looks for a maximum. A row that has seen no key, or whose offset is large (../row.cuh), has an
+// offset of NaN, which makes its sums NaN: its blocks are always done again. What becomes of a row depends on its own
+// scores alone; the warp that does a block again gives the rows that did not move the same bits as before.
 struct RowState {
   float maximum[kThreadRows];  // that exponents refer to, in score units; -inf: no key seen yet
-  float offset[kThreadRows];   // what is added to s * scale_log2: -maximum * scale_log2, 0 while the maximum
-                               // is -inf
+  float offset[kThreadRows];   // what is added to s * scale_log2; NaN: see above
   float sum[kThreadRows];      // of p in fp32 over the columns of this thread
 
   __device__ __forceinline__ void reset() {
 #pragma unroll
-    for (int row = 0; row < kThreadRows; ++row) maximum[row] = -CUDART_INF_F, offset[row] = sum[row] = 0.0f;
+    for (int row = 0; row < kThreadRows; ++row) {
+      maximum[row] = -CUDART_INF_F;
+      offset[row] = CUDART_NAN_F;
+      sum[row] = 0.0f;
+    }
   }
 
-  // Whether a row must move, by the sum `partial` of this lane.
-  __device__ __forceinline__ bool moves(int row, float partial) const {
-    return partial > kRescaleSum | maximum[row] == -CUDART_INF_F;
-  }
+  // Whether the block must be done again for a row, by the sum `partial` of this lane. True for NaN.
+  __device__ __forceinline__ static bool unsettled(float partial) { return !(partial <= kRescaleSum); }
 
-  // Moves the rows that must. `partial` and `highest`: of this lane in the block. `factor`: what O and the
-  // sum must be multiplied by. Before the first visible key, both are exact zeros, and the factor is 1.
-  __device__ __forceinline__ void move_maximum(const float (&partial)[kThreadRows],
-                                               const float (&highest)[kThreadRows], float scale_log2,
-                                               float (&factor)[kThreadRows]) {
+  // Moves the rows that must, by `partial` and `highest` of this lane in the block. `factor`: what O and the sum must be
+  // multiplied by; before the first visible key both are exact zeros, and it is 1. Returns in `subtrahend` what the
+  // block's scores must lose before they are scaled, and in `block_offset` what is then added.
+  __device__ __forceinline__ void move_maximum(const float (&partial)[kThreadRows], const float (&highest)[kThreadRows],
+                                               float scale_log2, float (&factor)[kThreadRows],
+                                               float (&subtrahend)[kThreadRows], float (&block_offset)[kThreadRows]) {
 #pragma unroll
     for (int row = 0; row < kThreadRows; ++row) {
       const float block = quad_max(highest[row]);
-      const bool moved = moves(row, quad_max(partial[row]));
+      const float sum_of_lane = quad_max(partial[row]);
+      const bool moved = isnan(offset[row]) ? block > maximum[row] : sum_of_lane > kRescaleSum;
       const bool first = maximum[row] == -CUDART_INF_F;
       factor[row] = moved && !first ? ptx::ex2_approx_ftz(__fmul_rn(maximum[row] - block, scale_log2)) : 1.0f;
-      if (moved) {
-        maximum[row] = block;
-        offset[row] = block == -CUDART_INF_F ? 0.0f : -__fmul_rn(block, scale_log2);
-      }
+      if (moved) maximum[row] = block;
+      block_offset[row] = exponent_offset(maximum[row], scale_log2);
+      const bool large = is_large(block_offset[row]);
+      subtrahend[row] = large ? maximum[row] : 0.0f;
+      if (large) block_offset[row] = 0.0f;
+      offset[row] = large || maximum[row] == -CUDART_INF_F ? CUDART_NAN_F : block_offset[row];
     }
   }
 };
@@ -97,6 +102,14 @@ __device__ __forceinline__ void row_maximum(const float (&s)[count], float (&hig
   }
 #pragma unroll
   for (int row = 0; row < kThreadRows; ++row) highest[row] = fmaxf(chain[row][0], chain[row][1]);
+}
+
+// For a warp in which a row has a large offset: that row's maximum is subtracted from its scores before they are scaled,
+// which is exact where it matters. The other rows subtract 0, so that none of their bits change.
+template <int count>
+__device__ __forceinline__ void subtract(float (&s)[count], const float (&subtrahend)[kThreadRows]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) s[i] = __fsub_rn(s[i], subtrahend[i / 2 % 2]);
 }
 
 // Scores of a thread to probabilities, packed as the A operand of the value product (16 keys are four

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "../../mask_columns.cuh"
-#include "../../row.cuh"
 #include "../cta.cuh"
+#include "../row.cuh"
 
 namespace fa4::blackwell {
 

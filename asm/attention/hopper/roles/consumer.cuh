@@ -231,33 +231,37 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
       mask_row(s, i, visible - block * config.block_keys, thread % 4);
     }
   };
-  // The block in `s`: P to `to`, and O's factor. True if a row of this warp has moved, else all factors
-  // are 1.
+  // The block in `s` by its own maximum: P to `to`, and O's factor.
+  const auto softmax_again = [&](Probabilities& to, float(&partial)[kThreadRows], float(&factor)[kThreadRows]) {
+    float highest[kThreadRows], subtrahend[kThreadRows], offset[kThreadRows];
+    row_maximum(s, highest);
+    state.move_maximum(partial, highest, scale_log2, factor, subtrahend, offset);
+    if (ptx::vote_sync_any(subtrahend[0] != 0.0f | subtrahend[1] != 0.0f)) [[unlikely]] subtract(s, subtrahend);
+    exponentials<config.element>(s, to, scale_log2, offset, partial);
+  };
+  // The same, where the maximum can stay without it. True if a row of this warp has moved, else all factors are 1.
   const auto softmax = [&](Probabilities& to, float(&factor)[kThreadRows]) {
     float partial[kThreadRows];
     exponentials<config.element>(s, to, scale_log2, state.offset, partial);
     // This branch also keeps ptxas from moving the exponentials behind the wait for the value product that
     // they run beside.
-    const bool moved = ptx::vote_sync_any(state.moves(0, partial[0]) | state.moves(1, partial[1]));
-    if (__builtin_expect(moved, false)) {
-      float highest[kThreadRows];
-      row_maximum(s, highest);
-      state.move_maximum(partial, highest, scale_log2, factor);
-      exponentials<config.element>(s, to, scale_log2, state.offset, partial);
+    const bool again = ptx::vote_sync_any(RowState::unsettled(partial[0]) | RowState::unsettled(partial[1]));
+    if (__builtin_expect(again, false)) {
+      softmax_again(to, partial, factor);
 #pragma unroll
       for (int i = 0; i < kThreadRows; ++i) state.sum[i] = __fmul_rn(state.sum[i], factor[i]);
     }
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i) state.sum[i] = __fadd_rn(state.sum[i], partial[i]);
-    return moved;
+    return again;
   };
   // The same for the first block of a task, where all rows move.
   const auto first_softmax = [&](Probabilities& to) {
-    float partial[kThreadRows] = {}, highest[kThreadRows], factor[kThreadRows];
+    float partial[kThreadRows] = {}, factor[kThreadRows];
     state.reset();
-    row_maximum(s, highest);
-    state.move_maximum(partial, highest, scale_log2, factor);
-    exponentials<config.element>(s, to, scale_log2, state.offset, state.sum);
+    softmax_again(to, partial, factor);
+#pragma unroll
+    for (int i = 0; i < kThreadRows; ++i) state.sum[i] = partial[i];
   };
 
   // Once Q has landed.
