@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line: `fa4 run`, `fa4 check` and `fa4 info`.
+// The command line: the options of every command.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <string>
 
+#include "bench.h"
 #include "check.h"
 #include "info.h"
 #include "run.h"
@@ -42,6 +43,19 @@ void add_problem(CLI::App* run, RunRequest& r) {
 
 CLI::Option* add_gpu(CLI::App* command, std::string& gpu, const char* meaning) {
   return command->add_option("--gpu", gpu, meaning)->check(CLI::IsMember({"sm_90", "sm_100", "sm_103"}));
+}
+
+void add_device_kind(CLI::App* command, DeviceKind& kind, const char* meaning) {
+  command
+      ->add_option_function<std::string>(
+          "--device",
+          [&kind](const std::string& text) {
+            kind = text == "gpu" ? DeviceKind::gpu : text == "sim" ? DeviceKind::sim : DeviceKind::automatic;
+          },
+          meaning)
+      ->check(CLI::IsMember({"auto", "gpu", "sim"}))
+      ->default_str("auto")
+      ->group("Device");
 }
 
 void add_device(CLI::App* run, RunRequest& r) {
@@ -90,17 +104,7 @@ CLI::App* add_run(CLI::App& app, RunRequest& r) {
       ->group("Outputs and layout");
   add_problem(run, r);
 
-  run->add_option_function<std::string>(
-         "--device",
-         [&r](const std::string& text) {
-           r.device = text == "gpu"   ? DeviceKind::gpu
-                      : text == "sim" ? DeviceKind::sim
-                                      : DeviceKind::automatic;
-         },
-         "auto takes a supported GPU, else the simulated one")
-      ->check(CLI::IsMember({"auto", "gpu", "sim"}))
-      ->default_str("auto")
-      ->group("Device");
+  add_device_kind(run, r.device, "auto takes a supported GPU, else the simulated one");
   add_device(run, r);
 
   run->add_flag("--check", r.check, "Compare O and LSE with attention in double precision")->group("Check");
@@ -163,12 +167,7 @@ CLI::App* add_verify(CLI::App& app, VerifyRequest& r) {
       "simulated one against recorded answers. Then the driver's answers to bad arguments, attention, and times. The report says\n"
       "nothing about the machine but GPU, driver and toolkit.\n"
       "Exit codes: 0 all as believed, 1 something was not, 2 the request was refused, 3 a device failed.");
-  verify->add_option_function<std::string>(
-            "--device",
-            [&r](const std::string& text) { r.device = text == "gpu" ? DeviceKind::gpu : text == "sim" ? DeviceKind::sim : DeviceKind::automatic; },
-            "auto takes a GPU if there is one")
-      ->check(CLI::IsMember({"auto", "gpu", "sim"}))
-      ->default_str("auto");
+  add_device_kind(verify, r.device, "auto takes a GPU if there is one");
   verify->add_option("--gpu-driver", r.gpu_driver, "Driver library in place of libcuda.so.1");
   verify->add_option("--driver", r.sim_driver, "The simulated GPU's driver library in place of the one that is found");
   add_gpu(verify, r.gpu, "The GPU that is simulated; default: as the real one, or one that has the row");
@@ -201,6 +200,45 @@ CLI::App* add_time(CLI::App& app, TimeRequest& r) {
   return time;
 }
 
+CLI::App* add_bench(CLI::App& app, BenchRequest& r) {
+  CLI::App* bench = app.add_subcommand("bench", "Measure fa4_forward on a real GPU: times, TFLOP/s, and what a call costs the host");
+  bench->footer(
+      "Calls on buffers that rotate through more than the L2 cache, captured in a CUDA graph and replayed; docs/bench.md.\n"
+      "Without arguments: B=1, Sq=Skv=1024, Hq=32, Hkv=8, D=128, fp16. On the simulated GPU nothing is measured.\n"
+      "Exit codes: 0 done, 1 an output was wrong, 2 the request was refused or there is no GPU, 3 the device failed.");
+  add_shape(bench, r.problem);
+  add_problem(bench, r.problem);
+  const char* several = "Several problems";
+  CLI::Option* list = bench->add_option("--list", r.list_path, "JSON array of shapes: keys batch, seq_q, seq_kv, heads, kv_heads, head_dim, "
+                                                               "causal, dtype; what is missing is as the options say")
+                          ->group(several);
+  CLI::Option* table = bench->add_flag("--table", r.table, "24 shapes of 32768 tokens: head dimension 128, 64; heads 16/16, 32/8; length 1024, "
+                                                           "4096, 16384; full, causal")
+                           ->excludes(list)
+                           ->group(several);
+  const char* launch = "Launch";
+  bench->add_option("--scheduler", r.problem.scheduler, "auto: LPT for causal problems, else linear")
+      ->check(CLI::IsMember({"auto", "linear", "lpt"}))
+      ->capture_default_str()
+      ->group(launch);
+  bench->add_option("--max-ctas", r.max_ctas, "At most so many CTAs; 0: one for each SM")->check(CLI::NonNegativeNumber)->capture_default_str()->group(launch);
+  bench->add_flag("--with-lse", r.lse, "Write the LSE, too")->group(launch);
+  add_device_kind(bench, r.problem.device, "auto and gpu take a supported GPU; sim is refused");
+  bench->add_option("--driver", r.problem.driver, "Driver library in place of libcuda.so.1")->group("Device");
+  const char* measurement = "Measurement";
+  bench->add_option("--seconds", r.seconds, "Of measurement for each problem, behind 0.3 of warm-up")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str()
+      ->group(measurement);
+  CLI::Option* host = bench->add_flag("--host", r.host, "What a call costs the host, beside a bare launch of an empty kernel")
+                          ->excludes(list)
+                          ->excludes(table)
+                          ->group(measurement);
+  bench->add_option("--calls", r.calls, "Calls of each kind that --host times")->check(CLI::Range(10, 10000000))->needs(host)->capture_default_str()->group(measurement);
+  bench->add_option("--json", r.json_path, "Write the report here")->group("Outputs");
+  return bench;
+}
+
 // "" or what is wrong with the combination of options.
 std::string contradiction(const CLI::App& run, const RunRequest& request) {
   if (run.count("--scale") && request.scale == 0)
@@ -230,6 +268,8 @@ int main(int argc, char** argv) {
   const CLI::App* verify_command = add_verify(app, verify_request);
   TimeRequest time_request;
   const CLI::App* time_command = add_time(app, time_request);
+  BenchRequest bench_request;
+  const CLI::App* bench_command = add_bench(app, bench_request);
   std::string driver, gpu;
   CLI::App* info =
       app.add_subcommand("info", "Devices, the image, and the kernel's roles, memory maps and barriers");
@@ -251,6 +291,10 @@ int main(int argc, char** argv) {
   if (time_command->parsed()) {
     if (!time_command->count("--seq-kv")) time_request.problem.seq_kv = time_request.problem.seq_q;
     return fa4::cli::predict(time_request);
+  }
+  if (bench_command->parsed()) {
+    if (!bench_command->count("--seq-kv")) bench_request.problem.seq_kv = bench_request.problem.seq_q;
+    return fa4::cli::bench(bench_request);
   }
   if (const std::string wrong = contradiction(*run_command, request); !wrong.empty()) {
     std::cerr << "fa4 run: " << wrong << '\n';
