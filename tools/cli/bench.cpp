@@ -243,8 +243,8 @@ double share_of_peak(const Measurement& m, const support::Gpu::Properties& gpu) 
   return peak > 0 ? tflops(m) * 1e12 / peak : 0;
 }
 
-std::string known(double value, int digits) {
-  return value > 0 ? fmt::format("{:.{}f}", value, digits) : "unknown";
+std::string known(double value) {
+  return value > 0 ? fmt::format("{:.1f}", value) : "unknown";
 }
 
 // Columns that are as wide as a number gets, so that a row can be shown when it is measured.
@@ -263,7 +263,7 @@ void print_row(const Measurement& m, size_t width, const support::Gpu::Propertie
   const auto us = [&](double p) { return fmt::format("{:.2f}", percentile(m.seconds, p) * 1e6); };
   print_cells(support::describe(m.problem), width,
               {us(0.5), us(0), us(0.1) + " to " + us(0.9), fmt::format("{:.1f}", tflops(m)),
-               known(100 * share_of_peak(m, gpu), 1), known(m.seen.clock_mhz, 0), known(m.seen.power_w, 0)},
+               known(100 * share_of_peak(m, gpu)), known(m.seen.clock_mhz), known(m.seen.power_w)},
               fmt::format("{:.2g} ({:.2g}){}", m.check.max_error, m.check.allowed, m.check.right() ? "" : "  WRONG"));
   if (m.copies < m.copies_wanted)
     fmt::print("    {} of {} copies of the tensors fit in memory: some of a call's data may lie in the L2 cache\n", m.copies,
