@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line end to end on the simulated GPU: cli_test.py FA4 LIBFA4SIM PTX STUB_DRIVER. Plain Python, no NumPy."""
+"""The command line end to end on the simulated GPU: cli_test.py FA4 LIBFA4SIM PTX STUB_DRIVER GRAPH_DRIVER. Plain Python, no NumPy."""
 
 import json
 import math
@@ -11,10 +11,11 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import xml.dom.minidom
 from pathlib import Path
 
-FA4, SIMULATOR, PTX, STUB = sys.argv[1:5]
+FA4, SIMULATOR, PTX, STUB, GRAPHS = sys.argv[1:6]
 D = 128
 
 
@@ -318,6 +319,72 @@ class Run(unittest.TestCase):
             text = fa4("run", "--seq-q", 1, "--heads", 1, "--kv-heads", 1)
             self.assertIn("no GPU to use", text)
             self.assertIn("libcuda.so.1", text)
+
+
+L2_BYTES = 100000  # of the driver below
+
+
+class Bench(unittest.TestCase):
+    """Against a driver that passes for a real one; that its times mean nothing is all the same here."""
+
+    SMALL = ("bench", "--driver", GRAPHS, "--heads", 2, "--kv-heads", 1, "--seconds", 0.001, "--batch", 4, "--max-ctas", 4)
+
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = Path(self.temporary.name)
+        self.addCleanup(self.temporary.cleanup)
+
+    def write_list(self, text):
+        path = self.folder / "list.json"
+        path.write_text(text)
+        return path
+
+    def test_the_simulated_gpu_is_not_measured(self):
+        for arguments in (("--device", "sim"), ("--driver", SIMULATOR), ("--host", "--driver", SIMULATOR)):
+            text = fa4("bench", *arguments, expect=2)
+            self.assertIn("mean nothing for a GPU", text)
+            self.assertIn("`fa4 time`", text)
+        self.assertIn("stub library", fa4("bench", "--device", "gpu", "--driver", STUB, expect=3))
+
+    def test_a_list(self):
+        report = self.folder / "report.json"
+        shapes = self.write_list('[{"seq_q": 3, "causal": true}, {"seq_q": 5, "seq_kv": 9, "head_dim": 64, "dtype": "bf16"}]')
+        text = fa4(*self.SMALL, "--list", shapes, "--with-lse", "--json", report)
+        self.assertNotIn("WRONG", text)
+        rows = json.loads(report.read_text())["measured"]
+        self.assertEqual([row["problem"] for row in rows],
+                         [{"batch": 4, "seq_q": 3, "seq_kv": 3, "heads": 2, "kv_heads": 1, "head_dim": 128, "causal": True, "dtype": "fp16"},
+                          {"batch": 4, "seq_q": 5, "seq_kv": 9, "heads": 2, "kv_heads": 1, "head_dim": 64, "causal": False, "dtype": "bf16"}])
+        self.assertEqual([row["flop"] for row in rows], [4 * 4 * 2 * (1 + 2 + 3) * 128, 4 * 4 * 2 * 5 * 9 * 64])
+        for row in rows:
+            seconds = row["seconds"]
+            self.assertTrue(0 < seconds["min"] <= seconds["p10"] <= seconds["median"] <= seconds["p90"])
+            self.assertAlmostEqual(row["tflops"], row["flop"] / seconds["median"] * 1e-12)
+            self.assertGreater((row["copies"] - 1) * row["bytes"] / row["copies"], L2_BYTES - 1)
+            self.assertEqual(row["calls_per_replay"] % row["copies"], 0)
+            self.assertGreaterEqual(row["replays"], 20)
+            self.assertGreaterEqual(row["rows_checked"], 2 * row["copies"])
+            self.assertLessEqual(row["max_error"], row["allowed_error"])
+
+    def test_a_wrong_output_is_seen(self):
+        with unittest.mock.patch.dict(os.environ, FA4_TEST_LOSE_LAUNCHES="1"):
+            self.assertIn("WRONG", fa4(*self.SMALL, "--seq-q", 3, expect=1))
+
+    def test_the_host(self):
+        report = self.folder / "report.json"
+        text = fa4("bench", "--host", "--driver", GRAPHS, "--seq-q", 3, "--heads", 1, "--kv-heads", 1, "--calls", 10, "--json", report)
+        self.assertIn("parameter of 640 bytes", text)
+        host = json.loads(report.read_text())["host"]
+        self.assertAlmostEqual(host["difference_us"], host["fa4_forward"]["median_us"] - host["cuLaunchKernel"]["median_us"])
+
+    def test_refusals(self):
+        for text, says in (('[{"seqq": 1}]', 'entry 0 has "seqq": 1'), ('[{"seq_q": 1.5}]', 'entry 0 has "seq_q": 1.5'),
+                           ('[{}, 3]', "entry 1 is 3"), ("{}", "no array"), ("[]", "no array"), ("[", "no JSON"),
+                           ('[{"dtype": "fp32"}]', '"dtype": "fp32"')):
+            self.assertIn(says, fa4(*self.SMALL, "--list", self.write_list(text), expect=2))
+        self.assertIn("cannot be read", fa4(*self.SMALL, "--list", self.folder / "none", expect=2))
+        self.assertIn("head_dim is 96", fa4(*self.SMALL, "--head-dim", 96, expect=2))
+        self.assertIn("nothing to compute", fa4(*self.SMALL, "--seq-q", 0, expect=2))
 
 
 class Hazards(unittest.TestCase):

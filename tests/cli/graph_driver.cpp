@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A driver for the tests of `fa4 bench`: the simulated GPU, but without the functions by which one knows it, and with
-// stream capture: launches are kept while a stream captures, and made when their graph is launched. Times are the
-// CPU's.
+// stream capture: launches are kept while a stream captures, and made when their graph is launched. Its L2 cache is small,
+// so that buffers rotate soon. Times are the CPU's. With FA4_TEST_LOSE_LAUNCHES set it launches nothing.
 #include "runtime/driver.h"
 
 #include <dlfcn.h>
@@ -25,15 +25,25 @@ struct Launch {
 };
 using Launches = std::vector<Launch>;
 
+constexpr int kL2Bytes = 100000;
+
+decltype(&::cuDeviceGetAttribute) simulated_attribute;
 decltype(&::cuLaunchKernel) simulated_launch;
 std::unique_ptr<Launches> capture;  // of the one stream that captures at a time
 
 CUresult launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                 unsigned shared, CUstream stream, void** arguments, void** extra) {
+  if (std::getenv("FA4_TEST_LOSE_LAUNCHES")) return CUDA_SUCCESS;
   if (!capture) return simulated_launch(function, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra);
   Launch kept{function, {gx, gy, gz, bx, by, bz, shared}, {}};
   std::memcpy(kept.params.data(), arguments[0], kept.params.size());
   capture->push_back(kept);
+  return CUDA_SUCCESS;
+}
+
+CUresult attribute(int* value, CUdevice_attribute which, CUdevice device) {
+  if (which != CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) return simulated_attribute(value, which, device);
+  *value = kL2Bytes;
   return CUDA_SUCCESS;
 }
 
@@ -63,6 +73,8 @@ __attribute__((constructor)) static void open_simulator() {
   FA4_DRIVER_FUNCTIONS(FIND)
   FA4_HOST_DRIVER_FUNCTIONS(FIND)
   simulated_launch = reinterpret_cast<decltype(simulated_launch)>(target_cuLaunchKernel);
+  simulated_attribute = reinterpret_cast<decltype(simulated_attribute)>(target_cuDeviceGetAttribute);
+  target_cuDeviceGetAttribute = reinterpret_cast<void*>(&attribute);
   target_cuLaunchKernel = reinterpret_cast<void*>(&launch);
 }
 

@@ -10,7 +10,6 @@
 #include <fstream>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "bench_data.h"
@@ -268,7 +267,9 @@ void print_row(const Measurement& m, size_t width, const support::Gpu::Propertie
   if (m.copies < m.copies_wanted)
     fmt::print("    {} of {} copies of the tensors fit in memory: some of a call's data may lie in the L2 cache\n", m.copies,
                m.copies_wanted);
-  if (!m.seen.limited_by.empty()) fmt::print("    the clock was held down by: {}\n", fmt::join(m.seen.limited_by, ", "));
+  std::string limits;
+  for (const std::string& limit : m.seen.limited_by) limits += (limits.empty() ? "" : ", ") + limit;
+  if (!limits.empty()) fmt::print("    the clock was held down by: {}\n", limits);
   std::fflush(stdout);
 }
 
