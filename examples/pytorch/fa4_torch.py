@@ -233,7 +233,7 @@ def attention_out(q, k, v, o, lse=None, *, causal=False, scale=None, layout="bsh
 
 def make(q, k, v, o, lse, causal, scale):
     """A callable that launches on the current stream, tensors (batch, sequence, heads, head dimension): for timing, and for
-    calls that are captured in a CUDA graph."""
+    calls that are captured in a CUDA graph. Not to be called from two threads at once."""
     prepare(q.device)
     params = _params(q, k, v, o, lse, causal, scale, "bshd")
     params.tensors = q, k, v, o, lse  # so that they live as long as it

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver for the tests of `fa4 bench`: the simulated GPU, but without the functions by which one knows it, and with
-// stream capture: launches are kept while a stream captures, and made when their graph is launched. Its L2 cache is small,
-// so that buffers rotate soon. Times are the CPU's. With FA4_TEST_LOSE_LAUNCHES set it launches nothing.
+// A driver for the tests of `fa4 bench`: the simulated GPU, but without the functions by which one knows it,
+// and with stream capture: launches are kept while a stream captures, and made when their graph is launched.
+// Its L2 cache is small, so that buffers rotate soon. Times are the CPU's. With FA4_TEST_LOSE_LAUNCHES set it
+// launches nothing.
 #include "runtime/driver.h"
 
 #include <dlfcn.h>
@@ -31,8 +32,8 @@ decltype(&::cuDeviceGetAttribute) simulated_attribute;
 decltype(&::cuLaunchKernel) simulated_launch;
 std::unique_ptr<Launches> capture;  // of the one stream that captures at a time
 
-CUresult launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                unsigned shared, CUstream stream, void** arguments, void** extra) {
+CUresult launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                unsigned bz, unsigned shared, CUstream stream, void** arguments, void** extra) {
   if (std::getenv("FA4_TEST_LOSE_LAUNCHES")) return CUDA_SUCCESS;
   if (!capture) return simulated_launch(function, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra);
   Launch kept{function, {gx, gy, gz, bx, by, bz, shared}, {}};
@@ -53,9 +54,9 @@ CUresult attribute(int* value, CUdevice_attribute which, CUdevice device) {
 #define TEXT_OF(symbol) #symbol
 #define TEXT(name) TEXT_OF(name)
 #define TARGET(name) __attribute__((visibility("hidden"))) void* target_##name;
-#define JUMP(name)                                                                                     \
-  __asm__(".text\n.globl " TEXT(name) "\n.type " TEXT(name) ", @function\n" TEXT(name) ":\n  jmp *target_" #name \
-          "(%rip)\n");
+#define JUMP(name)                                                                \
+  __asm__(".text\n.globl " TEXT(name) "\n.type " TEXT(name) ", @function\n" TEXT( \
+      name) ":\n  jmp *target_" #name "(%rip)\n");
 extern "C" {
 FA4_DRIVER_FUNCTIONS(TARGET)
 FA4_HOST_DRIVER_FUNCTIONS(TARGET)
@@ -96,7 +97,8 @@ SHOWN CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   for (Launch& kept : *reinterpret_cast<Launches*>(executable)) {
     void* arguments[] = {kept.params.data()};
     const auto& s = kept.sizes;
-    if (CUresult result = simulated_launch(kept.function, s[0], s[1], s[2], s[3], s[4], s[5], s[6], stream, arguments, nullptr);
+    if (CUresult result = simulated_launch(kept.function, s[0], s[1], s[2], s[3], s[4], s[5], s[6], stream,
+                                           arguments, nullptr);
         result != CUDA_SUCCESS)
       return result;
   }

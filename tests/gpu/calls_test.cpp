@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fa4_forward may be called on a device: captured in a CUDA graph, from several threads and streams, with another
-// context current, behind launches and captures that failed, and on two GPUs. What the simulated GPU can do is tested
-// on it, too; what it cannot is skipped with the reason.
+// How fa4_forward may be called on a device: captured in a CUDA graph, from several threads and streams, with
+// another context current, behind launches and captures that failed, and on two GPUs. What the simulated GPU
+// can do is tested on it, too; what it cannot is skipped with the reason.
 #include <cstdio>
 #include <thread>
 
@@ -43,7 +43,7 @@ Function* driver_function(Function*, const char* symbol) {
 }
 // Two steps, so that cuda.h's renaming happens before the name becomes a string.
 #define SYMBOL_TEXT(symbol) #symbol
-#define DRIVER_FUNCTION_OF(symbol) driver_function(decltype(&::symbol)(nullptr), SYMBOL_TEXT(symbol))
+#define DRIVER_FUNCTION_OF(symbol) driver_function(decltype (&::symbol)(nullptr), SYMBOL_TEXT(symbol))
 #define DRIVER_FUNCTION(name) DRIVER_FUNCTION_OF(name)
 
 // Another context of the same device, current until it goes.
@@ -119,7 +119,8 @@ TEST_CASE("threads share a context, each with its stream", "[calls]") {
     std::vector<uint16_t> first;
     std::string wrong;
   };
-  Thread all[] = {{{gpu(), kCausal}, support::Stream(gpu()), {}, ""}, {{gpu(), kFull}, support::Stream(gpu()), {}, ""}};
+  Thread all[] = {{{gpu(), kCausal}, support::Stream(gpu()), {}, ""},
+                  {{gpu(), kFull}, support::Stream(gpu()), {}, ""}};
   std::vector<std::thread> threads;
   for (Thread& t : all) t.work.refill(uint64_t(1 + (&t - all)));
   for (Thread& t : all)
@@ -136,7 +137,8 @@ TEST_CASE("threads share a context, each with its stream", "[calls]") {
     CHECK(t.wrong == "");
     CHECK(t.work.verdict() == "");
   }
-  // Each round of each thread on its own output: what the calls of two threads at once write is what one writes.
+  // Each round of each thread on its own output: what the calls of two threads at once write is what one
+  // writes.
   for (Thread& t : all) t.first = t.work.o();
   for (Thread& t : all) {
     t.work.refill(uint64_t(1 + (&t - all)));
@@ -175,7 +177,8 @@ TEST_CASE("a call with another context current is refused and launches nothing",
 
 TEST_CASE("a launch that was refused before does not disturb a call", "[calls]") {
   // An entry, and more threads than a CTA may have.
-  constexpr char kEmpty[] = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry empty()\n{\n  ret;\n}\n";
+  constexpr char kEmpty[] =
+      ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry empty()\n{\n  ret;\n}\n";
   const support::Stream stream(gpu());
   Work work(gpu(), kFull);
   work.refill(6);
@@ -183,7 +186,8 @@ TEST_CASE("a launch that was refused before does not disturb a call", "[calls]")
   CUfunction empty = nullptr;
   gpu().check(gpu().driver().cuModuleLoadData(&module, kEmpty), "cuModuleLoadData");
   gpu().check(gpu().driver().cuModuleGetFunction(&empty, module, "empty"), "cuModuleGetFunction");
-  CHECK(gpu().driver().cuLaunchKernel(empty, 1, 1, 1, 4096, 1, 1, 0, stream.get(), nullptr, nullptr) != CUDA_SUCCESS);
+  CHECK(gpu().driver().cuLaunchKernel(empty, 1, 1, 1, 4096, 1, 1, 0, stream.get(), nullptr, nullptr) !=
+        CUDA_SUCCESS);
   fa4_forward_params bad = work.params(stream.get());
   bad.q.data += 8;
   CHECK(fa4_forward(test::device().context(0), &bad) == FA4_ERROR_INVALID_ARGUMENT);
@@ -204,16 +208,19 @@ TEST_CASE("a capture that was abandoned before does not disturb a call", "[calls
   fa4_context* context = test::device().context(0);
   CUgraph graph = nullptr;
   SECTION("ended, and its graph thrown away") {
-    gpu().check(api.cuStreamBeginCapture(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), "cuStreamBeginCapture");
+    gpu().check(api.cuStreamBeginCapture(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL),
+                "cuStreamBeginCapture");
     CHECK(fa4_forward(context, &params) == FA4_OK);
     gpu().check(api.cuStreamEndCapture(stream.get(), &graph), "cuStreamEndCapture");
     api.cuGraphDestroy(graph);
   }
   SECTION("invalidated by a call that may not be captured") {
-    gpu().check(api.cuStreamBeginCapture(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), "cuStreamBeginCapture");
+    gpu().check(api.cuStreamBeginCapture(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL),
+                "cuStreamBeginCapture");
     CHECK(fa4_forward(context, &params) == FA4_OK);
     CHECK(gpu().driver().cuStreamSynchronize(stream.get()) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    CHECK(fa4_forward(context, &params) == FA4_ERROR_DRIVER);  // the stream takes nothing until the capture is ended
+    CHECK(fa4_forward(context, &params) ==
+          FA4_ERROR_DRIVER);  // the stream takes nothing until the capture is ended
     const std::string sentence = fa4_last_error();
     INFO(sentence);
     CHECK(sentence.find("cuLaunchKernel failed with error") == 0);
@@ -247,7 +254,8 @@ TEST_CASE("two GPUs have a context each, and neither takes the other's calls", "
     Work other_work(other.gpu(), kFull);
     other_work.refill(9);
     const support::Stream other_stream(other.gpu());
-    const fa4_forward_params params = work.params(stream.get()), other_params = other_work.params(other_stream.get());
+    const fa4_forward_params params = work.params(stream.get()),
+                             other_params = other_work.params(other_stream.get());
     fa4_context *mine = test::device().context(0), *theirs = other.context(0);
 
     CHECK(fa4_forward(mine, &params) == FA4_ERROR_NO_DEVICE);  // the other device's context is current

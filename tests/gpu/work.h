@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One attention problem in device memory, for tests of how calls are made rather than of what they compute: tensors that
-// can be rewritten, an output that is poisoned, and a judgement of it.
+// One attention problem in device memory, for tests of how calls are made rather than of what they compute:
+// tensors that can be rewritten, an output that is poisoned, and a judgement of it.
 #pragma once
 
 #include <memory>

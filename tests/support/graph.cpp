@@ -17,7 +17,8 @@ GraphApi::GraphApi(const Gpu& gpu) {
   }
   fa4::Message message;
   const auto find = [&](auto& member, const char* symbol) {
-    member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(gpu.driver().resolve(symbol, message));
+    member =
+        reinterpret_cast<std::remove_reference_t<decltype(member)>>(gpu.driver().resolve(symbol, message));
     if (member == nullptr) missing_ = message.text();
   };
 #define FA4_GRAPH_RESOLVE(name) find(name, FA4_GRAPH_SYMBOL(name));

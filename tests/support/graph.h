@@ -47,9 +47,9 @@ class Stream {
   CUstream stream_ = nullptr;
 };
 
-// The launches that `enqueue` puts on `stream`, as a graph to be launched any number of times. Captured in global
-// mode: a call that may not be captured, from any thread, is an error. Throws std::runtime_error; what `enqueue`
-// throws ends the capture and is thrown on.
+// The launches that `enqueue` puts on `stream`, as a graph to be launched any number of times. Captured in
+// global mode: a call that may not be captured, from any thread, is an error. Throws std::runtime_error; what
+// `enqueue` throws ends the capture and is thrown on.
 class Graph {
  public:
   Graph(const Gpu& gpu, const GraphApi& api, const Stream& stream, const std::function<void()>& enqueue);

@@ -17,6 +17,7 @@
 #include "nvml.h"
 #include "support/graph.h"
 #include "table.h"
+#include "tensors.h"
 
 namespace fa4::cli {
 namespace {
@@ -25,17 +26,11 @@ using nlohmann::json;
 using support::Problem;
 
 constexpr const char* kWhatMeansSomething =
-    "times on the simulated GPU are those of this CPU and mean nothing for a GPU; `fa4 time` predicts a launch's cycles "
+    "times on the simulated GPU are those of this CPU and mean nothing for a GPU; `fa4 time` predicts a "
+    "launch's cycles "
     "from the machine code";
 constexpr double kReplaySeconds = 5e-3, kWarmUpSeconds = 0.3;
 constexpr int kMostCalls = 1024, kFewestReplays = 20, kMostReplays = 5000, kCheckedRows = 32;
-
-// 4 FLOP a column for each pair of a query and a key that it sees: 2 in Q K^T, 2 in P V.
-double flop(const Problem& p) {
-  double pairs = 0;
-  for (int64_t i = 0; i < p.seq_q; ++i) pairs += double(p.visible_keys(i));
-  return 4.0 * double(p.batch * p.q_heads) * pairs * double(p.head_dim);
-}
 
 // Dense fp16 and bf16 with fp32 accumulation: FLOP a clock and SM. 0: not known.
 double peak_flop_per_clock(const support::Gpu::Properties& gpu) {
@@ -45,8 +40,15 @@ double peak_flop_per_clock(const support::Gpu::Properties& gpu) {
 // --- which problems
 
 Problem problem_of(const RunRequest& r) {
-  return {r.dtype == "bf16" ? support::Dtype::bf16 : support::Dtype::fp16, r.causal, r.batch, r.seq_q, r.seq_kv, r.q_heads,
-          r.kv_heads, r.scale, r.head_dim};
+  return {r.dtype == "bf16" ? support::Dtype::bf16 : support::Dtype::fp16,
+          r.causal,
+          r.batch,
+          r.seq_q,
+          r.seq_kv,
+          r.q_heads,
+          r.kv_heads,
+          r.scale,
+          r.head_dim};
 }
 
 // 32,768 tokens a point.
@@ -71,23 +73,27 @@ std::vector<Problem> built_in_table(const RunRequest& r) {
 // A JSON array of objects; a key that is missing is as the options say, seq_kv as seq_q.
 std::vector<Problem> read_list(const std::string& path, const RunRequest& r) {
   const auto refuse = [&](const std::string& what) {
-    return Refusal(fmt::format(
-        "--list {}: {}; an array of objects with the keys batch, seq_q, seq_kv, heads, kv_heads, head_dim (numbers), "
-        "causal (true or false) and dtype (\"fp16\" or \"bf16\") is accepted",
-        path, what));
+    return Refusal(
+        fmt::format("--list {}: {}; an array of objects with the keys batch, seq_q, seq_kv, heads, kv_heads, "
+                    "head_dim (numbers), "
+                    "causal (true or false) and dtype (\"fp16\" or \"bf16\") is accepted",
+                    path, what));
   };
   std::ifstream file(path);
   if (!file) throw refuse("the file cannot be read");
   const json list = json::parse(file, nullptr, false);
-  if (!list.is_array() || list.empty()) throw refuse(list.is_discarded() ? "this is no JSON" : "this is no array of shapes");
+  if (!list.is_array() || list.empty())
+    throw refuse(list.is_discarded() ? "this is no JSON" : "this is no array of shapes");
   std::vector<Problem> all;
   for (const json& entry : list) {
     if (!entry.is_object()) throw refuse(fmt::format("entry {} is {}", all.size(), entry.dump()));
     Problem p = problem_of(r);
-    const std::pair<const char*, int64_t*> numbers[] = {
-        {"batch", &p.batch},      {"seq_q", &p.seq_q},       {"seq_kv", &p.seq_kv},
-        {"heads", &p.q_heads},    {"kv_heads", &p.kv_heads}, {"head_dim", &p.head_dim}};
-    for (const auto& [key, value] : entry.items()) {
+    const std::pair<const char*, int64_t*> numbers[] = {{"batch", &p.batch},       {"seq_q", &p.seq_q},
+                                                        {"seq_kv", &p.seq_kv},     {"heads", &p.q_heads},
+                                                        {"kv_heads", &p.kv_heads}, {"head_dim", &p.head_dim}};
+    for (const auto& item : entry.items()) {
+      const std::string& key = item.key();
+      const json& value = item.value();
       const auto number = std::ranges::find_if(numbers, [&](const auto& n) { return key == n.first; });
       if (number != std::end(numbers) && value.is_number_integer())
         *number->second = value.get<int64_t>();
@@ -112,8 +118,8 @@ DeviceChoice choose_real_device(const RunRequest& r) {
   try {
     return choose_device(DeviceKind::gpu, "");
   } catch (const DeviceError& none) {
-    throw Refusal(fmt::format("there is no GPU to measure: {}. {}{}", none.what(), char(std::toupper(*kWhatMeansSomething)),
-                              kWhatMeansSomething + 1));
+    throw Refusal(fmt::format("there is no GPU to measure: {}. {}{}", none.what(),
+                              char(std::toupper(*kWhatMeansSomething)), kWhatMeansSomething + 1));
   }
 }
 
@@ -127,7 +133,8 @@ int attribute(const support::Gpu& gpu, CUdevice_attribute which) {
 
 std::string pci_bus_id(const support::Gpu& gpu) {
   fa4::Message message;
-  const auto get = reinterpret_cast<decltype(&cuDeviceGetPCIBusId)>(gpu.driver().resolve("cuDeviceGetPCIBusId", message));
+  const auto get =
+      reinterpret_cast<decltype(&cuDeviceGetPCIBusId)>(gpu.driver().resolve("cuDeviceGetPCIBusId", message));
   CUdevice device = 0;
   char text[32] = {};
   if (get == nullptr) throw DeviceError(message.text());
@@ -141,7 +148,8 @@ std::string pci_bus_id(const support::Gpu& gpu) {
 class Events {
  public:
   Events(const support::Gpu& gpu, size_t count) : gpu_(gpu), events_(count) {
-    for (CUevent& event : events_) gpu_.check(gpu_.driver().cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate");
+    for (CUevent& event : events_)
+      gpu_.check(gpu_.driver().cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate");
   }
   ~Events() {
     for (CUevent event : events_)
@@ -155,7 +163,8 @@ class Events {
   // From event i to the next. Both must have passed.
   double seconds(size_t i) const {
     float milliseconds = 0;
-    gpu_.check(gpu_.driver().cuEventElapsedTime(&milliseconds, events_[i], events_[i + 1]), "cuEventElapsedTime");
+    gpu_.check(gpu_.driver().cuEventElapsedTime(&milliseconds, events_[i], events_[i + 1]),
+               "cuEventElapsedTime");
     return double(milliseconds) * 1e-3;
   }
 
@@ -173,7 +182,8 @@ struct Measurement {
   BenchData::RowCheck check;
 };
 
-Measurement measure(const BenchDevice& bench, const Problem& problem, const support::GraphApi& api, Nvml& nvml) {
+Measurement measure(const BenchDevice& bench, const Problem& problem, const support::GraphApi& api,
+                    Nvml& nvml) {
   support::Gpu& gpu = bench.gpu;
   fa4_forward_params params = bench.params(problem);
   Measurement result;
@@ -207,10 +217,12 @@ Measurement measure(const BenchDevice& bench, const Problem& problem, const supp
     stream.synchronize();
     once = std::max(events.seconds(0) / data.copies(), 1e-7);
   }
-  const int rounds = int(std::clamp(kReplaySeconds / (once * data.copies()), 1.0, double(kMostCalls / data.copies())));
+  const int rounds =
+      int(std::clamp(kReplaySeconds / (once * data.copies()), 1.0, double(kMostCalls / data.copies())));
   result.calls = rounds * data.copies();
   const double replay = once * result.calls;
-  const int replays = int(std::clamp(bench.request.seconds / replay, double(kFewestReplays), double(kMostReplays)));
+  const int replays =
+      int(std::clamp(bench.request.seconds / replay, double(kFewestReplays), double(kMostReplays)));
 
   const support::Graph graph(gpu, api, stream, [&] { enqueue(result.calls); });
   Events events(gpu, size_t(replays) + 1);
@@ -233,7 +245,7 @@ Measurement measure(const BenchDevice& bench, const Problem& problem, const supp
 // --- what is told of it
 
 double tflops(const Measurement& m) {
-  return flop(m.problem) / percentile(m.seconds, 0.5) * 1e-12;
+  return mma_flop(m.problem) / percentile(m.seconds, 0.5) * 1e-12;
 }
 
 // Of what the tensor cores of all SMs could do at the clock that was seen. 0: not known.
@@ -260,13 +272,15 @@ void print_cells(std::string problem, size_t width, const std::array<std::string
 
 void print_row(const Measurement& m, size_t width, const support::Gpu::Properties& gpu) {
   const auto us = [&](double p) { return fmt::format("{:.2f}", percentile(m.seconds, p) * 1e6); };
-  print_cells(support::describe(m.problem), width,
-              {us(0.5), us(0), us(0.1) + " to " + us(0.9), fmt::format("{:.1f}", tflops(m)),
-               known(100 * share_of_peak(m, gpu)), known(m.seen.clock_mhz), known(m.seen.power_w)},
-              fmt::format("{:.2g} ({:.2g}){}", m.check.max_error, m.check.allowed, m.check.right() ? "" : "  WRONG"));
+  print_cells(
+      support::describe(m.problem), width,
+      {us(0.5), us(0), us(0.1) + " to " + us(0.9), fmt::format("{:.1f}", tflops(m)),
+       known(100 * share_of_peak(m, gpu)), known(m.seen.clock_mhz), known(m.seen.power_w)},
+      fmt::format("{:.2g} ({:.2g}){}", m.check.max_error, m.check.allowed, m.check.right() ? "" : "  WRONG"));
   if (m.copies < m.copies_wanted)
-    fmt::print("    {} of {} copies of the tensors fit in memory: some of a call's data may lie in the L2 cache\n", m.copies,
-               m.copies_wanted);
+    fmt::print(
+        "    {} of {} copies of the tensors fit in memory: some of a call's data may lie in the L2 cache\n",
+        m.copies, m.copies_wanted);
   std::string limits;
   for (const std::string& limit : m.seen.limited_by) limits += (limits.empty() ? "" : ", ") + limit;
   if (!limits.empty()) fmt::print("    the clock was held down by: {}\n", limits);
@@ -280,12 +294,20 @@ json number_or_null(double value) {
 json row_json(const Measurement& m, const support::Gpu::Properties& gpu) {
   const Problem& p = m.problem;
   return {{"problem",
-           {{"batch", p.batch}, {"seq_q", p.seq_q}, {"seq_kv", p.seq_kv}, {"heads", p.q_heads}, {"kv_heads", p.kv_heads},
-            {"head_dim", p.head_dim}, {"causal", p.causal}, {"dtype", support::name_of(p.dtype)}}},
+           {{"batch", p.batch},
+            {"seq_q", p.seq_q},
+            {"seq_kv", p.seq_kv},
+            {"heads", p.q_heads},
+            {"kv_heads", p.kv_heads},
+            {"head_dim", p.head_dim},
+            {"causal", p.causal},
+            {"dtype", support::name_of(p.dtype)}}},
           {"seconds",
-           {{"median", percentile(m.seconds, 0.5)}, {"min", m.seconds.front()}, {"p10", percentile(m.seconds, 0.1)},
+           {{"median", percentile(m.seconds, 0.5)},
+            {"min", m.seconds.front()},
+            {"p10", percentile(m.seconds, 0.1)},
             {"p90", percentile(m.seconds, 0.9)}}},
-          {"flop", flop(p)},
+          {"flop", mma_flop(p)},
           {"tflops", tflops(m)},
           {"share_of_peak", number_or_null(share_of_peak(m, gpu))},
           {"sm_clock_mhz", number_or_null(m.seen.clock_mhz)},
@@ -298,7 +320,8 @@ json row_json(const Measurement& m, const support::Gpu::Properties& gpu) {
           {"calls_per_replay", m.calls},
           {"replays", m.seconds.size()},
           {"rows_checked", m.check.rows},
-          {"max_error", std::isfinite(m.check.max_error) ? json(m.check.max_error) : json("not finite, or never written")},
+          {"max_error",
+           std::isfinite(m.check.max_error) ? json(m.check.max_error) : json("not finite, or never written")},
           {"allowed_error", m.check.allowed}};
 }
 
@@ -320,7 +343,8 @@ int bench_gpu(const BenchDevice& bench, const std::vector<Problem>& problems, js
     bench.params(problem);  // all are refused before any is measured
     width = std::max(width, support::describe(problem).size());
   }
-  print_cells("problem", width, {"median us", "min us", "10 % to 90 % us", "TFLOP/s", "% peak", "SM MHz", "W"},
+  print_cells("problem", width,
+              {"median us", "min us", "10 % to 90 % us", "TFLOP/s", "% peak", "SM MHz", "W"},
               "O off by (allowed)");
   std::fflush(stdout);
   report["measured"] = json::array();
@@ -338,26 +362,34 @@ int bench_gpu(const BenchDevice& bench, const std::vector<Problem>& problems, js
     report["measured"].push_back(row_json(m, gpu.properties()));
     write_json(bench.request.json_path, report);
   }
-  fmt::print("  Measured on this GPU: each replay of a graph of calls, divided by its calls; rows of every copy of O compared "
-             "with double precision.\n");
+  fmt::print(
+      "  Measured on this GPU: each replay of a graph of calls, divided by its calls; rows of every copy of "
+      "O compared "
+      "with double precision.\n");
   return right ? kSuccess : kCheckFailed;
 }
 
 int bench_checked(const BenchRequest& request) {
-  std::vector<Problem> problems = request.table              ? built_in_table(request.problem)
+  std::vector<Problem> problems = request.table               ? built_in_table(request.problem)
                                   : request.list_path.empty() ? std::vector{problem_of(request.problem)}
                                                               : read_list(request.list_path, request.problem);
   const DeviceChoice choice = choose_real_device(request.problem);
   support::AttentionDevice device(choice.library, choice.ordinal);
-  if (device.simulated()) throw Refusal(fmt::format("{} is a simulated GPU: {}", choice.library, kWhatMeansSomething));
+  if (device.simulated())
+    throw Refusal(fmt::format("{} is a simulated GPU: {}", choice.library, kWhatMeansSomething));
   const support::Gpu::Properties& gpu = device.gpu().properties();
   fmt::print("  {}, {} SMs, {} of L2; {}\n", gpu.name, gpu.sm_count,
              bytes_text(uint64_t(attribute(device.gpu(), CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE))), choice.reason);
   std::fflush(stdout);
   int driver_version = 0;
   device.gpu().check(device.gpu().driver().cuDriverGetVersion(&driver_version), "cuDriverGetVersion");
-  json report = {{"gpu", gpu.name}, {"sms", gpu.sm_count}, {"driver_cuda", driver_version}, {"seed", request.problem.seed},
-                 {"lse", request.lse}, {"max_ctas", request.max_ctas}, {"scheduler", request.problem.scheduler}};
+  json report = {{"gpu", gpu.name},
+                 {"sms", gpu.sm_count},
+                 {"driver_cuda", driver_version},
+                 {"seed", request.problem.seed},
+                 {"lse", request.lse},
+                 {"max_ctas", request.max_ctas},
+                 {"scheduler", request.problem.scheduler}};
   const BenchDevice bench{device.gpu(), device.context(0), request};
   int code = kSuccess;
   if (request.host) {
@@ -381,12 +413,14 @@ fa4_forward_params BenchDevice::params(const Problem& problem) const {
   params.max_ctas = request.max_ctas;
   const fa4_status status = fa4_supported(context, &params);
   if (status != FA4_OK)
-    throw Refusal(fmt::format("{}: {}: {}", support::describe(problem), fa4_status_name(status), fa4_last_error()));
-  if (problem.q_elements() == 0) throw Refusal(fmt::format("{}: there is nothing to compute", support::describe(problem)));
+    throw Refusal(
+        fmt::format("{}: {}: {}", support::describe(problem), fa4_status_name(status), fa4_last_error()));
+  if (problem.q_elements() == 0)
+    throw Refusal(fmt::format("{}: there is nothing to compute", support::describe(problem)));
   uint64_t workspace = 0;
   if (fa4_workspace_size(context, &params, &workspace) != FA4_OK || workspace != 0)
-    throw DeviceError(fmt::format("{}: a workspace of {} bytes is wanted, which is not measured here", support::describe(problem),
-                                  workspace));
+    throw DeviceError(fmt::format("{}: a workspace of {} bytes is wanted, which is not measured here",
+                                  support::describe(problem), workspace));
   return params;
 }
 

@@ -25,8 +25,8 @@ uint64_t mix(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-// Quantile i of the upper half: the z with P(Z <= z) = 1/2 + (i + 1/2) / 2^16. The distribution is concave there, so
-// that Newton's method approaches from the quantile before without passing it.
+// Quantile i of the upper half: the z with P(Z <= z) = 1/2 + (i + 1/2) / 2^16. The distribution is concave
+// there, so that Newton's method approaches from the quantile before without passing it.
 std::vector<uint16_t> normal_quantiles(support::Dtype dtype) {
   constexpr int half = 1 << 15;
   std::vector<uint16_t> values(2 * half);
@@ -49,7 +49,8 @@ uint64_t tensor_bytes(int64_t elements) {
 
 }  // namespace
 
-NormalValues::NormalValues(support::Dtype dtype, uint64_t seed) : quantiles_(normal_quantiles(dtype)), seed_(seed) {}
+NormalValues::NormalValues(support::Dtype dtype, uint64_t seed)
+    : quantiles_(normal_quantiles(dtype)), seed_(seed) {}
 
 void NormalValues::fill(uint64_t tensor, uint64_t begin, uint16_t* values, size_t count) const {
   const uint64_t key = mix(mix(seed_) + tensor);
@@ -60,7 +61,8 @@ void NormalValues::fill(uint64_t tensor, uint64_t begin, uint16_t* values, size_
   }
 }
 
-BenchData::BenchData(support::Gpu& gpu, const support::Problem& problem, uint64_t seed, bool lse, uint64_t l2_bytes)
+BenchData::BenchData(support::Gpu& gpu, const support::Problem& problem, uint64_t seed, bool lse,
+                     uint64_t l2_bytes)
     : gpu_(gpu), problem_(problem), seed_(seed), values_(problem.dtype, seed) {
   const uint64_t q = tensor_bytes(problem.q_elements()), kv = tensor_bytes(problem.kv_elements());
   const uint64_t lse_bytes = lse ? uint64_t(problem.lse_elements()) * sizeof(float) : 0;
@@ -70,8 +72,9 @@ BenchData::BenchData(support::Gpu& gpu, const support::Problem& problem, uint64_
   gpu_.check(gpu_.driver().cuMemGetInfo(&free, &total), "cuMemGetInfo");
   const uint64_t fitting = free / 10 * 9 / one;
   if (fitting == 0)
-    throw Refusal(fmt::format("{}: Q, K, V and O take {}, of {} that are free on {}; a smaller problem is accepted",
-                              support::describe(problem), bytes_text(one), bytes_text(free), gpu.properties().name));
+    throw Refusal(
+        fmt::format("{}: Q, K, V and O take {}, of {} that are free on {}; a smaller problem is accepted",
+                    support::describe(problem), bytes_text(one), bytes_text(free), gpu.properties().name));
 
   const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
   std::vector<uint16_t> host(size_t(std::max(problem.q_elements(), problem.kv_elements())));
@@ -95,7 +98,8 @@ BenchData::BenchData(support::Gpu& gpu, const support::Problem& problem, uint64_
   for (uint64_t copy = 0; copy < std::min<uint64_t>(uint64_t(copies_wanted_), fitting); ++copy)
     copies_.push_back({filled(kTensorsPerCopy * copy, problem.q_elements()),
                        filled(kTensorsPerCopy * copy + 1, problem.kv_elements()),
-                       filled(kTensorsPerCopy * copy + 2, problem.kv_elements()), poisoned(q), poisoned(lse_bytes)});
+                       filled(kTensorsPerCopy * copy + 2, problem.kv_elements()), poisoned(q),
+                       poisoned(lse_bytes)});
   gpu_.synchronize();
 }
 
@@ -122,7 +126,9 @@ BenchData::RowCheck BenchData::check_rows(int rows) const {
   if (all == 0) return check;
   for (uint64_t copy = 0; copy < copies_.size(); ++copy) {
     for (int n = 0; n < rows; ++n) {
-      const int64_t row = n == 0 ? 0 : n == 1 ? all - 1 : int64_t(mix(mix(seed_ + copy) + uint64_t(n)) % uint64_t(all));
+      const int64_t row = n == 0   ? 0
+                          : n == 1 ? all - 1
+                                   : int64_t(mix(mix(seed_ + copy) + uint64_t(n)) % uint64_t(all));
       const int64_t head = row % problem_.q_heads, token = row / problem_.q_heads;
       const int64_t position = token % problem_.seq_q, entry = token / problem_.seq_q;
       // The row as a problem of its own: one query, and the keys that it sees.
@@ -135,7 +141,8 @@ BenchData::RowCheck BenchData::check_rows(int rows) const {
         values->resize(size_t(one.seq_kv * dim));
         for (int64_t key = 0; key < one.seq_kv; ++key) {
           const int64_t from = (entry * problem_.seq_kv + key) * problem_.kv_heads + head / problem_.ratio();
-          values_.fill(kTensorsPerCopy * copy + tensor, uint64_t(from * dim), values->data() + key * dim, size_t(dim));
+          values_.fill(kTensorsPerCopy * copy + tensor, uint64_t(from * dim), values->data() + key * dim,
+                       size_t(dim));
         }
       }
       std::vector<uint16_t> o(static_cast<size_t>(dim));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs and outputs of `fa4 bench`: copies of Q, K, V and O on the device, filled with seeded normal values that
-// can be had again one by one, and a comparison of sampled rows of O with attention in double precision.
+// Inputs and outputs of `fa4 bench`: copies of Q, K, V and O on the device, filled with seeded normal values
+// that can be had again one by one, and a comparison of sampled rows of O with attention in double precision.
 #pragma once
 
 #include <fa4/fa4.h>
@@ -14,8 +14,8 @@
 
 namespace fa4::cli {
 
-// Standard normal values, cut at 4.2 standard deviations: 2^16 quantiles, drawn with a counter-based generator, so
-// that element `index` of a tensor is a function of the seed, the tensor and the index.
+// Standard normal values, cut at 4.2 standard deviations: 2^16 quantiles, drawn with a counter-based
+// generator, so that element `index` of a tensor is a function of the seed, the tensor and the index.
 class NormalValues {
  public:
   NormalValues(support::Dtype dtype, uint64_t seed);
@@ -29,9 +29,9 @@ class NormalValues {
 
 class BenchData {
  public:
-  // As many copies as it takes for a call to find nothing of its own in the L2 cache, all others having passed
-  // through it since: at least two, and no more than fit in 90 % of the memory that is free. Throws Refusal when
-  // not even one fits.
+  // As many copies as it takes for a call to find nothing of its own in the L2 cache, all others having
+  // passed through it since: at least two, and no more than fit in 90 % of the memory that is free. Throws
+  // Refusal when not even one fits.
   BenchData(support::Gpu& gpu, const support::Problem& problem, uint64_t seed, bool lse, uint64_t l2_bytes);
 
   int copies() const { return int(copies_.size()); }
@@ -45,8 +45,8 @@ class BenchData {
     double max_error = 0, allowed = 0;
     bool right() const { return max_error <= allowed; }
   };
-  // Compares `rows` rows of O of every copy, drawn by the seed, among them the first and the last. What was never
-  // written is infinitely far off.
+  // Compares `rows` rows of O of every copy, drawn by the seed, among them the first and the last. What was
+  // never written is infinitely far off.
   RowCheck check_rows(int rows) const;
 
  private:

@@ -32,8 +32,8 @@ class EmptyKernel {
   EmptyKernel& operator=(const EmptyKernel&) = delete;
   void launch(CUstream stream) {
     void* arguments[] = {&params_};
-    gpu_.check(gpu_.driver().cuLaunchKernel(function_, unsigned(gpu_.properties().sm_count), 1, 1, 128, 1, 1, 0, stream,
-                                            arguments, nullptr),
+    gpu_.check(gpu_.driver().cuLaunchKernel(function_, unsigned(gpu_.properties().sm_count), 1, 1, 128, 1, 1,
+                                            0, stream, arguments, nullptr),
                "cuLaunchKernel");
   }
 
@@ -73,15 +73,17 @@ std::string bench_host(const BenchDevice& bench, const support::Problem& problem
     }
 
   nlohmann::json report = {{"problem", support::describe(problem)}, {"calls", bench.request.calls}};
-  fmt::print("  What a call costs the host, {} calls of each in turn, the GPU idle before each; {}\n", bench.request.calls,
-             support::describe(problem));
+  fmt::print("  What a call costs the host, {} calls of each in turn, the GPU idle before each; {}\n",
+             bench.request.calls, support::describe(problem));
   const char* names[] = {"fa4_forward", "cuLaunchKernel"};
   for (int which = 0; which < 2; ++which) {
     std::vector<double>& all = seconds[which];
     std::ranges::sort(all);
-    fmt::print("  {:<15} median {:.3f} us, 10 % to 90 % {:.3f} to {:.3f} us{}\n", names[which], percentile(all, 0.5) * 1e6,
-               percentile(all, 0.1) * 1e6, percentile(all, 0.9) * 1e6,
-               which == 0 ? "" : fmt::format("; an empty kernel with a parameter of {} bytes", sizeof(AttentionParams)));
+    fmt::print("  {:<15} median {:.3f} us, 10 % to 90 % {:.3f} to {:.3f} us{}\n", names[which],
+               percentile(all, 0.5) * 1e6, percentile(all, 0.1) * 1e6, percentile(all, 0.9) * 1e6,
+               which == 0
+                   ? ""
+                   : fmt::format("; an empty kernel with a parameter of {} bytes", sizeof(AttentionParams)));
     report[names[which]] = {{"median_us", percentile(all, 0.5) * 1e6},
                             {"p10_us", percentile(all, 0.1) * 1e6},
                             {"p90_us", percentile(all, 0.9) * 1e6}};

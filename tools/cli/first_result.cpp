@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From process start to the first result: first_result_fa4 creates an fa4_context and launches attention;
-// first_result_bare, the same without the library, launches an empty kernel. Both copy the same tensors there and O
-// back. first_result.py runs them in turn.
+// first_result_bare, the same without the library, launches an empty kernel. Both copy the same tensors there
+// and O back. first_result.py runs them in turn.
 //
 //     first_result_... [DRIVER_LIBRARY [DEVICE]]
 //
@@ -39,7 +39,8 @@ void check(CUresult result, const char* function) {
 void step(const char* name) {
   static auto before = std::chrono::steady_clock::now();
   const auto now = std::chrono::steady_clock::now();
-  if (*name != '\0') std::printf("%s %.3f\n", name, std::chrono::duration<double, std::milli>(now - before).count());
+  if (*name != '\0')
+    std::printf("%s %.3f\n", name, std::chrono::duration<double, std::milli>(now - before).count());
   before = now;
 }
 
@@ -65,7 +66,8 @@ int main(int argc, char** argv) {
   step("context");
 
   // V is 1 everywhere, and so is O, whatever Q and K are.
-  std::vector<uint16_t> q(size_t(kSeq * kHeads * kDim)), kv(size_t(kSeq * kKvHeads * kDim), kOne), o(q.size(), 0xFFFF);
+  std::vector<uint16_t> q(size_t(kSeq * kHeads * kDim)), kv(size_t(kSeq * kKvHeads * kDim), kOne),
+      o(q.size(), 0xFFFF);
   for (size_t i = 0; i < q.size(); ++i) q[i] = uint16_t(0x3800 + i % 1024);
   CUdeviceptr q_device, k_device, v_device, o_device;
   const auto copied = [&](CUdeviceptr& address, const std::vector<uint16_t>& values) {
@@ -91,7 +93,8 @@ int main(int argc, char** argv) {
   try {
     static fa4::Context fa4_context(library);
     step("load");
-    fa4::Problem problem(FA4_FP16, {.batch = 1, .seq_q = kSeq, .seq_kv = kSeq, .q_heads = kHeads, .kv_heads = kKvHeads});
+    fa4::Problem problem(
+        FA4_FP16, {.batch = 1, .seq_q = kSeq, .seq_kv = kSeq, .q_heads = kHeads, .kv_heads = kKvHeads});
     problem.set_q(q_device).set_k(k_device).set_v(v_device).set_o(o_device);
     fa4_context.forward(problem);
   } catch (const fa4::Error& error) {
@@ -105,7 +108,8 @@ int main(int argc, char** argv) {
 #ifndef FA4_FIRST_RESULT_BARE
   for (size_t i = 0; i < o.size(); i += 65521)
     if (std::abs(int(o[i]) - int(kOne)) > 1) {
-      std::fprintf(stderr, "element %zu of O is 0x%04x where 0x%04x, 1 in fp16, is expected\n", i, o[i], kOne);
+      std::fprintf(stderr, "element %zu of O is 0x%04x where 0x%04x, 1 in fp16, is expected\n", i, o[i],
+                   kOne);
       return 1;
     }
 #endif

@@ -21,8 +21,11 @@ struct Reason {
   unsigned long long bit;
   const char* text;
 };
-constexpr Reason kReasons[] = {{0x4, "power cap"},         {0x8, "hardware slowdown"}, {0x20, "temperature"},
-                               {0x40, "hardware temperature"}, {0x80, "power brake"}};
+constexpr Reason kReasons[] = {{0x4, "power cap"},
+                               {0x8, "hardware slowdown"},
+                               {0x20, "temperature"},
+                               {0x40, "hardware temperature"},
+                               {0x80, "power brake"}};
 
 double median(std::vector<unsigned> values) {
   if (values.empty()) return 0;
@@ -75,7 +78,8 @@ Nvml::Nvml(const std::string& pci_bus_id) : api_(std::make_unique<Api>()) {
   };
   api_->initialised = check(api_->Init(), "nvmlInit");
   if (api_->initialised)
-    check(api_->DeviceGetHandleByPciBusId(pci_bus_id.c_str(), &api_->device), "nvmlDeviceGetHandleByPciBusId");
+    check(api_->DeviceGetHandleByPciBusId(pci_bus_id.c_str(), &api_->device),
+          "nvmlDeviceGetHandleByPciBusId");
 }
 
 Nvml::~Nvml() {

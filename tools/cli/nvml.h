@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SM clock and the power of a GPU while something runs, read from NVML (libnvidia-ml.so.1, opened at run time).
+// The SM clock and the power of a GPU while something runs, read from NVML (libnvidia-ml.so.1, opened at run
+// time).
 #pragma once
 
 #include <atomic>

@@ -80,12 +80,6 @@ void print_plan(const Loaded& loaded, const RunRequest& request, support::Attent
                    plan.grid, plan.kernel->threads, device.simulated() ? ", from PTX" : ""));
 }
 
-double mma_flop(const support::Problem& p) {
-  double pairs = 0;
-  for (int64_t i = 0; i < p.seq_q; ++i) pairs += double(p.visible_keys(i));
-  return 4.0 * double(p.batch * p.q_heads) * pairs * double(p.head_dim);
-}
-
 void print_role_table(const Kernel& kernel, const fa4sim_counters& counters) {
   Table table({"role", "warps", ">warp instr.", ">MMAs", ">TMA loads", ">bytes", ">TMA stores", ">bytes",
                ">TMEM loads", ">bytes", ">TMEM stores", ">bytes", ">arrivals", ">waits", ">parked"});

@@ -157,6 +157,12 @@ fa4_forward_params dry_params(const support::Problem& p, bool bhsd, const std::s
   return params;
 }
 
+double mma_flop(const support::Problem& p) {
+  double pairs = 0;
+  for (int64_t i = 0; i < p.seq_q; ++i) pairs += double(p.visible_keys(i));
+  return 4.0 * double(p.batch * p.q_heads) * pairs * double(p.head_dim);
+}
+
 Loaded load(const RunRequest& request) {
   for (const std::string& path : {request.out_path, request.lse_path})
     if (!path.empty()) require_writable(path);

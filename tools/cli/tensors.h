@@ -30,4 +30,7 @@ void save(const RunRequest& request, const support::Problem& problem, const std:
 // plan.
 fa4_forward_params dry_params(const support::Problem& problem, bool bhsd, const std::string& scheduler);
 
+// 4 FLOP a column for each pair of a query and a key that it sees: 2 in Q K^T, 2 in P V.
+double mma_flop(const support::Problem& problem);
+
 }  // namespace fa4::cli
