@@ -29,6 +29,19 @@ __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+// @p mbarrier.arrive.shared::cta.b64 _, [addr];                                     PTX ISA 7.0, 9.7.13.15.13
+// The same for the threads whose predicate is true. No branch: the warp stays together, as .aligned instructions demand.
+__device__ __forceinline__ void mbarrier_arrive_if(uint32_t barrier, bool predicate) {
+  asm volatile(
+      "{\n\t"
+      ".reg .pred p;\n\t"
+      "setp.ne.b32 p, %1, 0;\n\t"
+      "@p mbarrier.arrive.shared::cta.b64 _, [%0];\n\t"
+      "}" ::"r"(barrier),
+      "r"(static_cast<uint32_t>(predicate))
+      : "memory");
+}
+
 // mbarrier.arrive.shared::cta.b64 _, [addr], count;                                 PTX ISA 7.8, 9.7.13.15.13
 __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier, uint32_t count) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(count) : "memory");

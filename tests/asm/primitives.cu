@@ -16,6 +16,7 @@ extern "C" __global__ void use_mbarrier(uint32_t barrier, uint32_t n, uint32_t* 
   mbarrier_init(barrier, n);
   mbarrier_expect_tx(barrier, n);
   mbarrier_arrive(barrier);
+  mbarrier_arrive_if(barrier, n != 0);
   mbarrier_arrive(barrier, n);
   mbarrier_arrive_expect_tx(barrier, n);
   out[0] = mbarrier_try_wait_parity(barrier, n);

@@ -92,10 +92,10 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   };
   const auto wait_kv = [&](const KvSlot& slot) {
     if (!slot.landed) cta.bar.kv_full.wait(slot.index, slot.phase);
-    return slot.index;
+    ptx::bar_warp_sync();  // lanes may have seen it land at different times
   };
   const auto release_kv = [&](int slot) {
-    if (lane == 0) cta.bar.kv_empty.arrive(slot);
+    cta.bar.kv_empty.arrive_if(slot, lane == 0);
   };
 
   // The order of issue goes round the consumers.
@@ -166,6 +166,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
         }
       }
     }
+    ptx::bar_warp_sync();
     return divisor;
   };
   // O to the slot of Q, and on to the store warp. A row that saw no key is 0 whatever O holds.
@@ -196,7 +197,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
       store(std::false_type{});
     ptx::fence_proxy_async_shared_cta();
     ptx::bar_warp_sync();
-    if (lane == 0) cta.bar.o_full.arrive(q_slot * L::consumers + consumer);
+    cta.bar.o_full.arrive_if(q_slot * L::consumers + consumer, lane == 0);
   };
 
   // A negative softmax scale: the scores change their sign with Q.
@@ -214,7 +215,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   };
 
   const auto wait_q = [&] {
-    cta.bar.q_full.wait(q.index * L::consumers + consumer, q.phase);
+    cta.bar.q_full.wait_warp(q.index * L::consumers + consumer, q.phase);
     if (params.negate_scores != 0) negate_q(q.index);
   };
   if (!cta.has_task(0)) return;
@@ -230,6 +231,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
       const int32_t visible = Mask<config.mask>{}.keys(position, params.seq_q, params.seq_kv).end;
       mask_row(s, i, visible - block * config.block_keys, thread % 4);
     }
+    ptx::bar_warp_sync();
   };
   // The block in `s` by its own maximum: P to `to`, and O's factor.
   const auto softmax_again = [&](Probabilities& to, float(&partial)[kThreadRows], float(&factor)[kThreadRows]) {
