@@ -39,7 +39,7 @@ with tempfile.TemporaryDirectory(prefix="fa4-package-") as scratch:
     library_folder, image = variable("libdir"), variable("image")
     require(image.is_file() and image.stat().st_size > 0, f"the image {image} is not installed")
     for header in ("fa4.h", "fa4.hpp", "kernel/params.h", "kernel/names.h", "kernel/scheduler.h",
-                   "kernel/blackwell/kernels.h"):
+                   "kernel/kernels.h", "kernel/blackwell/kernels.h", "kernel/hopper/kernels.h"):
         require((variable("includedir") / "fa4" / header).is_file(), f"the header fa4/{header} is not installed")
 
     examples = variable("prefix") / "share/doc/fa4/examples"
