@@ -30,6 +30,11 @@ void encode(CUtensorMap& map, CUdeviceptr data, unsigned seq, unsigned heads, un
 int main(int argc, char** argv) {
   if (argc != 2) die("usage: image FATBIN");
   const CUdevice device = enter_context();
+  // The image has kernels of these names for compute capability 9.0, too, which want to be launched
+  // otherwise.
+  int major = 0;
+  CHECK(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
+  if (major != 10) die("this program is for compute capability 10.x");
   CUmodule module;
   CUfunction kernel;
   CHECK(cuModuleLoad(&module, argv[1]));
