@@ -64,7 +64,8 @@ def section_names(elf):
 
 def main():
     ptx_path, log_path, fatbin_path, *cubin_paths, list_path = sys.argv[1:]
-    entries = set(re.findall(r'^\s*ROW\((\w+),', open(list_path).read(), flags=re.M))
+    everywhere = re.search(r'#define FA4_SPECIALISATIONS\(ROW\)((?:.*\\\n)+.*)', open(list_path).read())[1]
+    entries = set(re.findall(r'^\s*ROW\((\w+),', everywhere, flags=re.M))
     ptx, log, fatbin = open(ptx_path).read(), open(log_path).read(), open(fatbin_path, 'rb').read()
     failures = []
 
