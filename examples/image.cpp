@@ -38,7 +38,8 @@ int main(int argc, char** argv) {
   CUmodule module;
   CUfunction kernel;
   CHECK(cuModuleLoad(&module, argv[1]));
-  const fa4::Kernel& about = *fa4::find_kernel(fa4::ElementType::f16, fa4::MaskKind::causal, 128, 128);
+  const fa4::Kernel& about =
+      *fa4::blackwell::kKernels.find(fa4::ElementType::f16, fa4::MaskKind::causal, 128, 128, SEQ_Q);
   CHECK(cuModuleGetFunction(&kernel, module, about.entry));
   CHECK(cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                            static_cast<int>(about.shared_bytes)));
