@@ -12,6 +12,7 @@
 // What the library calls.
 #define FA4_DRIVER_FUNCTIONS(X) \
   X(cuInit)                     \
+  X(cuDriverGetVersion)         \
   X(cuGetErrorName)             \
   X(cuGetErrorString)           \
   X(cuCtxGetCurrent)            \
@@ -27,7 +28,6 @@
 
 // What a program around the library calls besides: devices, contexts, memory, streams, events, queries.
 #define FA4_HOST_DRIVER_FUNCTIONS(X) \
-  X(cuDriverGetVersion)              \
   X(cuDeviceGetCount)                \
   X(cuDeviceGet)                     \
   X(cuDeviceTotalMem)                \

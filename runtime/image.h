@@ -17,9 +17,9 @@ struct ImageEntry {
   Kind kind;
   uint32_t arch;  // 100 for sm_100f
   char suffix;    // 'a': that architecture alone; 'f': its family; '\0': forward compatible
-  // Where the code lies in the image, in bytes; compressed: it must be unpacked first. Of a cubin or a PTX text alone: 0 and 0.
-  uint64_t offset = 0, size = 0;
-  bool compressed = false;
+  // The oldest driver that takes the entry: its CUDA version as cuDriverGetVersion gives it, 1000 * major +
+  // 10 * minor. 0: not known.
+  int driver_version = 0;
 
   // Whether a device of this compute capability runs the entry. `arch` is 10 * major + minor.
   bool runs_on(uint32_t device_arch) const;
@@ -30,7 +30,16 @@ struct ImageEntry {
 // text. FA4_ERROR_INVALID_ARGUMENT when it is none of these or its headers contradict each other.
 fa4_status read_image(const void* image, std::vector<ImageEntry>& entries, Message& message);
 
-// "sm_100f cubin and sm_100f PTX, for compute capability 10.0 and 10.3"
+// Whether a device of this compute capability runs one of the entries.
+bool image_runs_on(const std::vector<ImageEntry>& entries, uint32_t device_arch);
+
+// "sm_90a cubin and PTX, sm_100f cubin and PTX, for compute capability 9.0, 10.0 and 10.3"
 std::string describe_image(const std::vector<ImageEntry>& entries);
+
+// What a driver that failed to load an image may lack: "the driver is of CUDA 12.4 (cuDriverGetVersion
+// 12040); this image needs one of CUDA 13.0 or newer on sm_100". "" when by its version the driver can load
+// one of the entries that the device runs.
+std::string describe_old_driver(const std::vector<ImageEntry>& entries, uint32_t device_arch,
+                                int driver_version);
 
 }  // namespace fa4

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the build to what it promises: the entries of the list of specialisations; no spill, no stack, no complaint of the assembler; register budgets
-of the roles, as they stand in the PTX, that use up the 65,536 registers of an SM exactly; an image with both kinds of code.
+"""Holds the build to what it promises: the entries of the list of specialisations; register budgets of the roles, as they
+stand in the PTX, that use up the 65,536 registers of an SM exactly; an image with both kinds of code for both architectures,
+compressed; cubins without line tables.
 
-    check_image.py PTX PTXAS_LOG FATBIN SPECIALISATIONS_HEADER
+    check_image.py PTX PTXAS_LOG FATBIN HOPPER_CUBIN BLACKWELL_CUBIN SPECIALISATIONS_HEADER
+
+What lies compressed in the image is compared with the cubins and PTX files by tests/image.
 """
 import re
 import struct
@@ -10,13 +13,6 @@ import sys
 
 THREADS_AFTER = {'softmax': 256, 'correction': 128, 'mma': 128}  # threads that run with the budget before the role's code
 REGISTERS = 65536
-
-
-def complaints(log):
-    """Lines of a ptxas log that say anything but how large things are."""
-    allowed = re.compile(r'ptxas info    : (\d+ bytes gmem|Compiling entry function|Function properties for|Used \d+ registers|'
-                         r'Compile time)|^    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads$')
-    return ['assembler: ' + line for line in log.split('\n') if line.strip() and not allowed.search(line)]
 
 
 def entry_bodies(ptx):
@@ -40,7 +36,8 @@ def register_budget(ptx, body):
 
 
 def image_entries(fatbin):
-    """(kind, compute capability, bytes) of every entry of a fatbinary; kind 1 is PTX, 2 an ELF cubin."""
+    """(kind, target, whether compressed with zstd, bytes when unpacked) of every entry of a fatbinary; kind 1 is PTX, 2 an
+    ELF cubin."""
     magic, _, header_bytes, size = struct.unpack_from('<IHHQ', fatbin)
     if magic != 0xBA55ED50:
         return []
@@ -48,22 +45,29 @@ def image_entries(fatbin):
     while at < header_bytes + size:
         kind, _, entry_header, entry_bytes = struct.unpack_from('<HHIQ', fatbin, at)
         (capability,) = struct.unpack_from('<I', fatbin, at + 28)
-        result.append((kind, capability, fatbin[at + entry_header:at + entry_header + entry_bytes]))
+        (flags,) = struct.unpack_from('<Q', fatbin, at + 40)
+        (unpacked,) = struct.unpack_from('<Q', fatbin, at + 56)
+        letter = 'a' if flags & 1 << 20 else 'f' if flags & 1 << 21 else ''
+        result.append((kind, '%d%s' % (capability, letter), bool(flags & 0x8000), unpacked))
         at += entry_header + entry_bytes
     return result
 
 
-def statements(ptx):
-    """Lines of PTX without comments and spacing, which fatbinary does not keep."""
-    lines = (' '.join(line.split('//')[0].split()) for line in ptx.rstrip('\0').split('\n'))
-    return [line for line in lines if line]
+def section_names(elf):
+    """Names of the sections of a 64-bit little-endian ELF file."""
+    (headers,) = struct.unpack_from('<Q', elf, 40)
+    size, count, names = struct.unpack_from('<HHH', elf, 58)
+    (strings,) = struct.unpack_from('<Q', elf, headers + names * size + 24)
+    starts = (strings + struct.unpack_from('<I', elf, headers + i * size)[0] for i in range(count))
+    return [elf[start:elf.index(b'\0', start)].decode() for start in starts]
 
 
 def main():
-    ptx_path, log_path, fatbin_path, list_path = sys.argv[1:5]
-    entries = set(re.findall(r'^\s*ROW\((\w+),', open(list_path).read(), flags=re.M))
+    ptx_path, log_path, fatbin_path, *cubin_paths, list_path = sys.argv[1:]
+    everywhere = re.search(r'#define FA4_SPECIALISATIONS\(ROW\)((?:.*\\\n)+.*)', open(list_path).read())[1]
+    entries = set(re.findall(r'^\s*ROW\((\w+),', everywhere, flags=re.M))
     ptx, log, fatbin = open(ptx_path).read(), open(log_path).read(), open(fatbin_path, 'rb').read()
-    failures = complaints(log)
+    failures = []
 
     bodies = entry_bodies(ptx)
     if set(bodies) != entries:
@@ -71,9 +75,6 @@ def main():
     assembled = re.findall(r"Compiling entry function '(\w+)' for 'sm_100f'", log)
     if sorted(assembled) != sorted(entries):
         failures.append('entries assembled for sm_100f are %s, expected %s' % (assembled, sorted(entries)))
-    clean = log.count('0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads')
-    if clean != len(entries):
-        failures.append('%d entries without stack and spills, expected %d' % (clean, len(entries)))
 
     for name, body in bodies.items():
         budget = register_budget(ptx, body)
@@ -91,15 +92,20 @@ def main():
         if not path.startswith(('asm/', 'cuda/')):
             failures.append('source name "%s" in the PTX is not relative to the tree' % path)
 
+    cubins = [open(path, 'rb').read() for path in cubin_paths]
+    expected = [(2, '90a', True, len(cubins[0])), (1, '90a', True), (2, '100f', True, len(cubins[1])), (1, '100f', True)]
     held = image_entries(fatbin)
-    kinds = sorted((kind, capability) for kind, capability, _ in held)
-    if kinds != [(1, 100), (2, 100)]:
-        failures.append('image holds (kind, capability) %s, expected PTX (1, 100) and cubin (2, 100)' % kinds)
-    for kind, _, data in held:
-        if kind == 1 and statements(data.decode('latin-1')) != statements(ptx):
-            failures.append('the PTX does not stand in the image as text: compressed?')
-        if kind == 2 and not data.startswith(b'\x7fELF'):
-            failures.append('the cubin does not stand in the image as an ELF file: compressed?')
+    if [entry[:len(wanted)] for entry, wanted in zip(held, expected)] != expected or len(held) != len(expected):
+        failures.append('image holds (kind, target, zstd, bytes) %s, expected %s' % (held, expected))
+    for path, cubin in zip(cubin_paths, cubins):
+        names = section_names(cubin)
+        if not any(name.startswith('.text.fa4_forward_') for name in names):
+            failures.append('%s: no code among its sections %s' % (path, names))
+        tables = [name for name in names if 'debug_line' in name or 'debug_ptx_txt' in name or 'debug_str' in name]
+        if tables:
+            failures.append('%s: has the line tables %s' % (path, tables))
+    if not re.search(r'^\s*\.loc\s', ptx, flags=re.M):
+        failures.append('the PTX has no .loc: findings of `fa4 check` would name no source lines')
 
     for failure in failures:
         print(failure)

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every function of asm/ptx is used by primitives.cu, every instruction that it spells reaches the PTX, carries its
-documentation line, and assembles without a word of complaint.
+documentation line, and (the build sees to it) assembles without a word of complaint.
 
-    check_primitives.py PTX PTXAS_LOG PRIMITIVES_CU HEADER...
+    check_primitives.py PTX PRIMITIVES_CU HEADER...
 """
 import re
 import sys
-
-from check_image import complaints
 
 
 def functions(header):
@@ -44,12 +42,12 @@ def opcodes(body):
 
 
 def main():
-    ptx_path, log_path, source_path = sys.argv[1:4]
+    ptx_path, source_path = sys.argv[1:3]
     ptx, source = open(ptx_path).read(), open(source_path).read()
     emitted = set(re.findall(r'^\s*(?:@!?%?\w+\s+)?([a-z]\w*(?:\.[\w:]+)+)', ptx, flags=re.M))
-    failures = complaints(open(log_path).read())
+    failures = []
     count = 0
-    for header in sys.argv[4:]:
+    for header in sys.argv[3:]:
         for name, comment, body in functions(header):
             count += 1
             where = '%s: %s' % (header, name)

@@ -121,11 +121,10 @@ class Run(unittest.TestCase):
             self.assertIn(part, text)
 
     def test_another_simulated_gpu(self):
-        self.assertIn("(sm_103), 148 SMs", run("--seq-q", 64, "--heads", 1, "--kv-heads", 1, "--gpu", "sm_103", "--check"))
-        text = run("--seq-q", 64, "--gpu", "sm_90", expect=3)
-        self.assertIn("compute capability 9.0", text)
-        self.assertIn("sm_100f", text)
-        self.assertIn("sm_100f", fa4("check", "--driver", SIMULATOR, "--gpu", "sm_90", expect=2))
+        for gpu, sms in (("sm_90", 132), ("sm_103", 148)):
+            text = run("--seq-q", 64, "--heads", 1, "--kv-heads", 1, "--gpu", gpu, "--check")
+            self.assertIn(f"({gpu}), {sms} SMs", text)
+            self.assertIn("PASS", text)
         self.assertIn("leave one of them out", fa4("run", "--device", "gpu", "--gpu", "sm_100", expect=2))
 
     def test_nothing_to_compute(self):
@@ -435,6 +434,11 @@ class Hazards(unittest.TestCase):
         self.assertIn("tcgen05.wait::ld is missing", self.check("--seeds", 0, "--image", relaxed, expect=1))
         self.assertIn("silicon", fa4("check", "--model", "hardware", expect=2))
 
+    def test_the_image_as_a_file(self):
+        """Compressed, with code for two architectures, of which the simulated GPU takes its own."""
+        for gpu in ("sm_100", "sm_103"):
+            self.assertIn("CLEAN", self.check("--seeds", 0, "--gpu", gpu, "--image", Path(PTX).with_name("fa4.fatbin")))
+
     def test_run(self):
         self.assertIn("CLEAN", run(*self.shape, "--hazards", "--check"))
         o = self.folder / "o.npy"
@@ -447,8 +451,11 @@ class Hazards(unittest.TestCase):
         ptx = Path(PTX).read_text()
         cubin = struct.pack("<4sBBBBB7xHHIQQQI12x", b"\x7fELF", 2, 1, 1, 65, 8, 2, 190, 1, 0, 0, 0, 100 << 8)
         text = ptx.encode().ljust(len(ptx) // 8 * 8 + 8, b"\0")
-        entry = struct.pack("<HHIQIIIIQQ16x", 1, 1, 64, len(text), len(ptx), 0, 13, 100, 0, 1 << 21 | 0x2000)  # LZ4
-        compressed = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry) + len(text)) + entry + text
+
+        def fatbinary(flags):
+            entry = struct.pack("<HHIQIIIIQQ8xQ", 1, 1, 64, len(text), len(ptx), 0, 13, 100, 0, 1 << 21 | flags, 2 * len(ptx))
+            return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry) + len(text)) + entry + text
+
         images = {"typo": (ptx.replace("tcgen05.wait::ld", "tcgen05.wayt::ld", 1), "wayt"),
                   "missing kernel": (ptx.replace("fa4_forward_bf16_d128_causal", "another_name"), "fa4_forward_bf16_d128_causal"),
                   "newer": (re.sub(r"(?m)^\.version .*$", ".version 99.0", ptx), "99.0"),
@@ -456,8 +463,10 @@ class Hazards(unittest.TestCase):
                   "other block": (re.sub(r"\.maxntid 512", ".maxntid 256", ptx), "256"),
                   "no text": ("\n.version 9.0\n.target sm_100f\n\xff\xfe\n", ""),
                   "cubin": (cubin.ljust(64, b"\0"), "cubin"),
-                  "compressed": (compressed, "compress"),
-                  "cut": (compressed[:100], "cut"),
+                  "no LZ4": (fatbinary(0x2000), "LZ4 data of the entry at offset 16 is damaged"),
+                  "no zstd": (fatbinary(0x8000), "zstd data of the entry at offset 16 is damaged"),
+                  "another compression": (fatbinary(0x1000), "compression of the entry at offset 16 is not known"),
+                  "cut": (fatbinary(0x8000)[:100], "cut"),
                   "cut cubin": (cubin[:40] + struct.pack("<QI6H", 4096, 0, 64, 56, 2, 64, 9, 8), "cut"),
                   "one byte": ("/", "target"),
                   "empty": ("", "empty")}
@@ -620,7 +629,7 @@ class Time(unittest.TestCase):
 class Info(unittest.TestCase):
     def test_the_simulated_gpu_can_be_another(self):
         self.assertIn("fa4 simulated GPU (sm_100)", fa4("info", "--driver", SIMULATOR))
-        for gpu, capability, sms, image in (("sm_90", "9.0", "132", "no"), ("sm_100", "10.0", "148", "yes"), ("sm_103", "10.3", "148", "yes")):
+        for gpu, capability, sms, image in (("sm_90", "9.0", "132", "Hopper"), ("sm_100", "10.0", "148", "Blackwell"), ("sm_103", "10.3", "148", "Blackwell")):
             self.assertRegex(fa4("info", "--driver", SIMULATOR, "--gpu", gpu),
                              rf"fa4 simulated GPU \({gpu}\) +{re.escape(capability)} +{sms} .* {image} ")
         self.assertIn("sm_80", fa4("info", "--driver", SIMULATOR, "--gpu", "sm_80", expect=2))

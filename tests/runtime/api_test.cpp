@@ -34,6 +34,7 @@ class Fake {
     REQUIRE(library_ != nullptr);
     driver = reinterpret_cast<FakeDriver* (*)()>(dlsym(library_, "fake_driver"))();
     set_current = reinterpret_cast<CUresult (*)(CUcontext)>(dlsym(library_, "cuCtxSetCurrent"));
+    driver->version = 13000;
     driver->major = 10;
     driver->minor = 0;
     driver->sm_count = 148;
@@ -235,11 +236,39 @@ TEST_CASE("creation is refused with a reason", "[runtime]") {
   SECTION("another architecture") {
     fake.driver->major = 8;
     expect_refusal(params, FA4_ERROR_ARCHITECTURE,
-                   {"Fake GPU, is sm_80 (compute capability 8.0)", "the image holds ", "sm_90a", "sm_100f",
-                    ", for compute capability 9.0, 10.0 and 10.3"});
+                   {"Fake GPU, is sm_80 (compute capability 8.0)",
+                    "the image holds sm_90a cubin and PTX, sm_100f cubin and PTX, for compute capability "
+                    "9.0, 10.0 and 10.3"});
     fake.driver->major = 12;
     expect_refusal(params, FA4_ERROR_ARCHITECTURE, {"sm_120 (compute capability 12.0)"});
     CHECK(fake.driver->loads == 0);
+  }
+  SECTION("a driver that is too old") {
+    const auto age = [](const char* cuda, int version) {
+      return std::string("; the driver is of CUDA ") + cuda + " (cuDriverGetVersion " +
+             std::to_string(version) + "); this image needs one of CUDA 13.0 or newer on sm_100";
+    };
+    fake.driver->version = 12040;
+    {
+      fa4::Context context(FA4_FAKE_DRIVER);  // its age is nothing against a driver that loads the image
+    }
+    fake.driver->failing_function = "cuModuleLoadDataEx";
+    for (CUresult code : {CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_NO_BINARY_FOR_GPU,
+                          CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_NOT_SUPPORTED}) {
+      fake.driver->failure = code;
+      expect_refusal(params, FA4_ERROR_DRIVER, {"error " + std::to_string(code), age("12.4", 12040)});
+    }
+    fake.driver->jit_log = "of the compiler";
+    expect_refusal(params, FA4_ERROR_DRIVER, {age("12.4", 12040) + "; its log:\nof the compiler"});
+    const auto without = [&] {
+      expect_refusal(params, FA4_ERROR_DRIVER, {"cuModuleLoadDataEx failed"});
+      CHECK(std::string(fa4_last_error()).find("cuDriverGetVersion") == std::string::npos);
+    };
+    fake.driver->version = 13000;
+    without();
+    fake.driver->version = 12040;
+    fake.driver->failure = CUDA_ERROR_OUT_OF_MEMORY;
+    without();
   }
   SECTION("10.3 is taken") {
     fake.driver->minor = 3;

@@ -34,6 +34,12 @@ FAKE cuInit(unsigned flags) {
   return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+FAKE cuDriverGetVersion(int* version) {
+  ENTER;
+  *version = state.version;
+  return CUDA_SUCCESS;
+}
+
 FAKE cuGetErrorName(CUresult error, const char** text) {
   ENTER;
   *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : nullptr;

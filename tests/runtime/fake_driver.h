@@ -37,7 +37,7 @@ struct FakeDriver {
   static constexpr uint32_t kMaxLaunches = 4096;
 
   // Knobs.
-  int major = 10, minor = 0, sm_count = 148;
+  int version = 13000, major = 10, minor = 0, sm_count = 148;
   const char* failing_function = "";  // returns `failure` instead of working
   CUresult failure = CUDA_ERROR_UNKNOWN;
   const char* missing_kernel = "";

@@ -2,6 +2,7 @@
 // Reading images: the built-in one, fatbinaries made here byte by byte, PTX texts, and things that are none.
 #include "runtime/image.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ struct Piece {
   uint16_t kind;
   uint32_t arch;
   uint64_t flags;
+  uint32_t version =
+      0;  // high and low half: major and minor of the PTX ISA; low half: ABI version of a cubin
 };
 
 template <typename T>
@@ -37,6 +40,7 @@ std::vector<char> fatbinary(const std::vector<Piece>& pieces) {
     put<uint16_t>(bytes, at, pieces[i].kind);
     put<uint32_t>(bytes, at + 4, header);
     put<uint64_t>(bytes, at + 8, payload);
+    put<uint32_t>(bytes, at + 24, pieces[i].version);
     put<uint32_t>(bytes, at + 28, pieces[i].arch);
     put<uint64_t>(bytes, at + 40, pieces[i].flags);
   }
@@ -58,17 +62,22 @@ constexpr uint64_t kA = 0x100000, kF = 0x200000;
 
 }  // namespace
 
-TEST_CASE("the built-in image holds a cubin and PTX for the 10.x family", "[runtime]") {
-  CHECK(read(fa4::builtin_image()) == "sm_100f cubin and sm_100f PTX, for compute capability 10.0 and 10.3");
+TEST_CASE("the built-in image holds a cubin and PTX for 9.0 and for the 10.x family", "[runtime]") {
+  CHECK(read(fa4::builtin_image()) ==
+        "sm_90a cubin and PTX, sm_100f cubin and PTX, for compute capability 9.0, 10.0 and 10.3");
 }
 
 TEST_CASE("fatbinary entries", "[runtime]") {
   CHECK(read(fatbinary({{2, 100, kF}}).data()) == "sm_100f cubin, for compute capability 10.0 and 10.3");
   CHECK(read(fatbinary({{2, 103, kA}, {2, 90, kA}}).data()) ==
-        "sm_103a cubin and sm_90a cubin, for compute capability 9.0 and 10.3");
+        "sm_103a cubin, sm_90a cubin, for compute capability 9.0 and 10.3");
   CHECK(read(fatbinary({{2, 80, 0}}).data()) ==
         "sm_80 cubin, for compute capability 8.0, 8.6, 8.7, 8.8 and 8.9");
   CHECK(read(fatbinary({{1, 110, 0}}).data()) == "sm_110 PTX, for compute capability 11.0, 12.0 and 12.1");
+  CHECK(read(fatbinary({{1, 80, 0}, {2, 90, 0}, {1, 90, 0}, {1, 90, kA}}).data()) ==
+        "sm_80 PTX, sm_90 cubin and PTX, sm_90a PTX, for compute capability 8.0, 8.6, 8.7, 8.8, 8.9, 9.0, "
+        "10.0, 10.3, "
+        "11.0, 12.0 and 12.1");
   CHECK(read(fatbinary({}).data()) == "no code");
 }
 
@@ -118,6 +127,56 @@ TEST_CASE("cubins", "[runtime]") {
   CHECK(read(elf.data()) == "image is a cubin of ABI version 9; versions 7 and 8 can be read");
   put<uint16_t>(elf, 18, 62);
   CHECK(read(elf.data()).find("for machine 62; a cubin has class 2 and machine 190") != std::string::npos);
+}
+
+TEST_CASE("drivers that are too old for an image", "[runtime]") {
+  const auto old = [](const void* image, uint32_t device, int driver) {
+    std::vector<ImageEntry> entries;
+    Message message;
+    REQUIRE(fa4::read_image(image, entries, message) == FA4_OK);
+    return fa4::describe_old_driver(entries, device, driver);
+  };
+  const auto needs = [](const std::string& driver, const std::string& number, const std::string& needed,
+                        const char* gpu) {
+    return "the driver is of CUDA " + driver + " (cuDriverGetVersion " + number +
+           "); this image needs one of CUDA " + needed + " or newer on " + gpu;
+  };
+  for (uint32_t device : {90u, 100u, 103u}) {
+    const std::string gpu = "sm_" + std::to_string(device);
+    CHECK(old(fa4::builtin_image(), device, 12040) == needs("12.4", "12040", "13.0", gpu.c_str()));
+    CHECK(old(fa4::builtin_image(), device, 12090) == needs("12.9", "12090", "13.0", gpu.c_str()));
+    CHECK(old(fa4::builtin_image(), device, 13000).empty());
+    CHECK(old(fa4::builtin_image(), device, 13010).empty());
+  }
+  CHECK(old(fa4::builtin_image(), 120, 12040).empty());  // no entry runs there: its age is not what is wrong
+
+  constexpr uint32_t kPtx82 = 8 << 16 | 2, kPtx88 = 8 << 16 | 8, kPtx9 = 9 << 16, kPtx79 = 7 << 16 | 9,
+                     kPtx99 = 99 << 16, kAbi7 = 1 << 16 | 7, kAbi8 = 1 << 16 | 8;
+  constexpr uint64_t kZstd = 0x8000, kLz4 = 0x2000;
+  struct Row {
+    Piece piece;
+    int oldest;
+  };
+  for (const Row& row :
+       {Row{{1, 90, kA, kPtx82}, 12020}, Row{{1, 90, kA, kPtx88}, 12090}, Row{{1, 90, kA, kPtx9}, 13000},
+        Row{{1, 90, kA, kPtx79}, 0}, Row{{1, 90, kA, kPtx99}, 0}, Row{{2, 90, kA, kAbi7}, 0},
+        Row{{2, 90, kA, kAbi8}, 13000}, Row{{1, 90, kA | kZstd, kPtx82}, 12040},
+        Row{{1, 90, kA | kLz4, kPtx82}, 12020}, Row{{2, 90, kA | kZstd, kAbi7}, 12040},
+        Row{{1, 90, kA | kZstd, kPtx9}, 13000}}) {
+    INFO(row.piece.kind << " " << row.piece.version << " " << row.piece.flags);
+    const std::vector<char> bytes = fatbinary({row.piece});
+    CHECK(old(bytes.data(), 90, row.oldest).empty());
+    CHECK(old(bytes.data(), 90, std::max(row.oldest - 1, 0)).empty() == (row.oldest == 0));
+  }
+  // One entry that the driver can load is enough; what another device needs is not asked.
+  CHECK(old(fatbinary({{2, 90, kA, kAbi8}, {1, 90, kA, kPtx82}}).data(), 90, 12020).empty());
+  CHECK(old(fatbinary({{2, 90, kA, kAbi7}, {1, 90, kA, kPtx9}}).data(), 90, 12000).empty());
+  CHECK(old(fatbinary({{2, 90, kA, kAbi8}, {1, 80, 0, kPtx82}}).data(), 80, 12020).empty());
+  CHECK(old("// .version 8.0\n .version\t8.8\n.target sm_90a\n", 90, 12080) ==
+        needs("12.8", "12080", "12.9", "sm_90"));
+  CHECK(old(".version 8.8\n.target sm_90a\n", 90, 12090).empty());
+  for (const char* text : {".target sm_90a\n", ".version\n.target sm_90a\n", ".version 9\n.target sm_90a\n"})
+    CHECK(old(text, 90, 1).empty());
 }
 
 TEST_CASE("images that are none", "[runtime]") {

@@ -47,6 +47,7 @@ class Gpu {
     std::string name;
     int major = 0, minor = 0, sm_count = 0;
     uint64_t memory_bytes = 0;
+    uint32_t arch() const { return static_cast<uint32_t>(10 * major + minor); }
   };
   static std::vector<Properties> list(const std::string& library, int* driver_version);
 

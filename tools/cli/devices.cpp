@@ -26,7 +26,7 @@ DeviceChoice choose_gpu(const std::string& library) {
   const std::vector<ImageEntry> entries = builtin_entries();
   std::string seen;
   for (size_t i = 0; i < gpus.devices.size(); ++i) {
-    if (image_runs_on(entries, gpus.devices[i]))
+    if (image_runs_on(entries, gpus.devices[i].arch()))
       return {library, int(i), fmt::format("{} runs the image", gpu_text(gpus.devices[i]))};
     seen += (seen.empty() ? "" : ", ") + gpu_text(gpus.devices[i]);
   }
@@ -66,14 +66,8 @@ std::vector<ImageEntry> builtin_entries() {
   return entries;
 }
 
-bool image_runs_on(const std::vector<ImageEntry>& entries, const support::Gpu::Properties& device) {
-  for (const ImageEntry& entry : entries)
-    if (entry.runs_on(uint32_t(10 * device.major + device.minor))) return true;
-  return false;
-}
-
 const KernelList& kernels_of(const support::Gpu::Properties& device) {
-  const KernelList* kernels = kernels_for(uint32_t(10 * device.major + device.minor));
+  const KernelList* kernels = kernels_for(device.arch());
   if (kernels == nullptr) throw DeviceError(fmt::format("there is no kernel for {}", gpu_text(device)));
   return *kernels;
 }

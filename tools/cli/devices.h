@@ -38,7 +38,6 @@ GpuList list_gpus(const std::string& library);
 
 // What the built-in image holds.
 std::vector<ImageEntry> builtin_entries();
-bool image_runs_on(const std::vector<ImageEntry>& entries, const support::Gpu::Properties& device);
 
 // The kernels that a device runs. Throws DeviceError where there are none.
 const KernelList& kernels_of(const support::Gpu::Properties& device);

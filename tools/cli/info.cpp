@@ -29,7 +29,7 @@ void print_devices(const std::string& driver) {
     const GpuList gpus = list_gpus(library);
     for (const support::Gpu::Properties& d : gpus.devices)
       table.add({d.name, fmt::format("{}.{}", d.major, d.minor), std::to_string(d.sm_count),
-                 bytes_text(d.memory_bytes), image_runs_on(image, d) ? kernels_of(d).name : "none", library});
+                 bytes_text(d.memory_bytes), image_runs_on(image, d.arch()) ? kernels_of(d).name : "none", library});
     if (!gpus.failure.empty()) notes.push_back(gpus.failure);
     if (gpus.failure.empty() && gpus.devices.empty()) notes.push_back(library + " offers no device");
   };

@@ -21,6 +21,7 @@
 #include "support/attention_device.h"
 #include "table.h"
 #include "tensors.h"
+#include "tools/image/fatbinary.h"
 #include "tools/time/band.h"
 #include "tools/time/nvdisasm.h"
 #include "tools/time/record_file.h"
@@ -37,25 +38,34 @@ void line(const char* label, const std::string& text) {
 // The PTX and the machine code of an image.
 struct Image {
   std::string ptx;
-  std::vector<char> cubin;
+  std::string cubin;
 };
 
-Image split_image(const char* bytes) {
-  std::vector<ImageEntry> entries;
+// Those that a device of this compute capability, 10 * major + minor, runs. A cubin or a PTX text alone has
+// but one of them.
+Image split_image(const void* bytes, uint32_t device) {
+  std::vector<ImageEntry> held;
   Message message;
-  if (read_image(bytes, entries, message) != FA4_OK) throw Refusal(message.text());
-  Image image;
-  for (const ImageEntry& entry : entries) {
-    if (entry.size == 0 || entry.compressed) continue;
-    const char* first = bytes + entry.offset;
-    if (entry.kind == ImageEntry::Kind::cubin)
-      image.cubin.assign(first, first + entry.size);
-    else
-      image.ptx.assign(first, strnlen(first, entry.size));
+  if (read_image(bytes, held, message) != FA4_OK) throw Refusal(message.text());
+  std::vector<image::Entry> entries;
+  if (std::memcmp(bytes, &image::fatbinary_magic, sizeof image::fatbinary_magic) == 0) {
+    const std::string wrong =
+        image::read_fatbinary(static_cast<const unsigned char*>(bytes), image::unknown_size, &entries);
+    if (!wrong.empty()) throw Refusal("the image is a damaged fatbinary: " + wrong);
   }
-  if (image.ptx.empty() || image.cubin.empty())
-    throw Refusal("the image has to hold both PTX and a cubin, uncompressed: " + describe_image(entries));
-  return image;
+  Image split;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (!held[i].runs_on(device)) continue;
+    const std::string wrong =
+        unpack(entries[i], held[i].kind == ImageEntry::Kind::ptx ? &split.ptx : &split.cubin);
+    if (!wrong.empty()) throw Refusal("the image cannot be read: " + wrong);
+  }
+  split.ptx.resize(strnlen(split.ptx.c_str(), split.ptx.size()));  // without the padding behind it
+  if (split.ptx.empty() || split.cubin.empty())
+    throw Refusal(fmt::format(
+        "the image has to hold both PTX and a cubin for the GPU that is simulated, sm_{}; it holds {}",
+        device, describe_image(held)));
+  return split;
 }
 
 // Blocks of keys that a CTA works on, and its tasks.
@@ -95,7 +105,7 @@ struct Subject {
   std::string title;  // "fa4_forward_f16_full, CTA 0 of 128"
   std::string kernel;
   std::string ptx;
-  std::vector<char> cubin;
+  std::string cubin;
   std::vector<fa4sim_sync> records;
   uint64_t tasks = 0;  // of the CTA; 0: not known
 };
@@ -104,7 +114,6 @@ struct Subject {
 Subject record_attention(const TimeRequest& request, uint32_t sms) {
   std::vector<char> given;
   if (!request.image_path.empty()) given = read_image(request.image_path);
-  const Image image = split_image(given.empty() ? static_cast<const char*>(builtin_image()) : given.data());
   const Loaded loaded = load(request.problem);
   const DeviceChoice choice = choose_device(DeviceKind::sim, request.problem.driver);
   support::AttentionDevice device(choice.library, choice.ordinal);
@@ -130,8 +139,9 @@ Subject record_attention(const TimeRequest& request, uint32_t sms) {
     cta = c;
   }
 
+  Image image = split_image(given.empty() ? builtin_image() : given.data(), device.gpu().properties().arch());
   device.set_host_threads(request.problem.threads);
-  if (!given.empty()) device.set_image(given);
+  if (!given.empty()) device.set_image(std::move(given));
   const support::SimulatorApi& simulator = device.gpu().simulator();
   if (simulator.record(&cta, 1) != 0) throw DeviceError(simulator.last_error());
   support::RunOptions options;
@@ -146,8 +156,8 @@ Subject record_attention(const TimeRequest& request, uint32_t sms) {
   subject.title = fmt::format("{}; the CTA with the most work, {} of {}: {} tasks, {} blocks of keys",
                               support::describe(loaded.problem), cta, plan.grid, tasks, most);
   subject.tasks = tasks;
-  subject.ptx = image.ptx;
-  subject.cubin = image.cubin;
+  subject.ptx = std::move(image.ptx);
+  subject.cubin = std::move(image.cubin);
   subject.records.resize(simulator.take_sync(cta, nullptr, 0));
   simulator.take_sync(cta, subject.records.data(), subject.records.size());
   return subject;

@@ -311,11 +311,7 @@ int verify(const VerifyRequest& request) {
     compare_rows(request, devices, report);
     if (request.rows.empty()) {
       compare_calls(devices, report);
-      const auto image_runs = [](int number) {
-        support::Gpu::Properties properties;
-        properties.major = number / 10, properties.minor = number % 10;
-        return image_runs_on(builtin_entries(), properties);
-      };
+      const auto image_runs = [](int number) { return image_runs_on(builtin_entries(), uint32_t(number)); };
       if (devices.real && image_runs(10 * device.major + device.minor)) {
         check_attention(*devices.real, true, report);
       } else {

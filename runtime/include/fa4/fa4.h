@@ -35,7 +35,7 @@ typedef enum fa4_status {
   FA4_ERROR_VERSION = -3,          /* struct_size or version of a params struct is not this library's */
   FA4_ERROR_NO_DRIVER = -4,        /* the driver library cannot be opened, lacks a function or is a stub */
   FA4_ERROR_NO_DEVICE = -5, /* the driver has no device, or the thread has no (or another) current context */
-  FA4_ERROR_ARCHITECTURE = -6, /* the image holds no code for this device; the message lists what it holds */
+  FA4_ERROR_ARCHITECTURE = -6, /* no kernel for this device; the message lists what the image holds */
   FA4_ERROR_DRIVER = -7,       /* a driver call failed; the message has function, code, text and remedy */
   FA4_ERROR_OUT_OF_MEMORY = -8 /* host memory, in fa4_create only */
 } fa4_status;

@@ -38,7 +38,7 @@ CUresult load_file(const std::string& image) {
 class Fatbinary {
  public:
   void add(uint16_t kind, uint32_t architecture, std::string payload, uint64_t flags = 0x11,
-           uint32_t compressed = 0) {
+           uint32_t compressed = 0, uint64_t unpacked = 0) {
     while (payload.size() % 8 != 0) payload += '\0';
     std::string header(64, '\0');
     put(&header, 0, kind);
@@ -48,6 +48,7 @@ class Fatbinary {
     put(&header, 16, compressed);
     put(&header, 28, architecture);
     put(&header, 40, flags);
+    put(&header, 56, unpacked);
     entries_ += header + payload;
   }
   std::string bytes() const {
@@ -139,9 +140,40 @@ TEST_CASE("fatbinaries of the toolkit") {
   TestContext context;
   CHECK(load(read_whole(KERNELS_FATBINARY)) == CUDA_SUCCESS);
   CHECK(load_file(read_whole(KERNELS_FATBINARY)) == CUDA_SUCCESS);
-  CHECK(load(read_whole(KERNELS_COMPRESSED)) == CUDA_ERROR_NOT_SUPPORTED);
-  says("--compress=false");
-  says("a cubin for sm_100");
+  for (const char* path : {KERNELS_ZSTD, KERNELS_LZ4}) {
+    INFO(path);
+    CHECK(load(read_whole(path)) == CUDA_SUCCESS);
+    CHECK(load_file(read_whole(path)) == CUDA_SUCCESS);
+    const std::string whole = read_whole(path);
+    // The last bytes are padding: one before them.
+    for (size_t at = whole.size() - 300; at < whole.size() - 20; at += 7) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(~damaged[at]);
+      const CUresult result = load(damaged);
+      CHECK(
+          (result == CUDA_SUCCESS || result == CUDA_ERROR_INVALID_IMAGE || result == CUDA_ERROR_INVALID_PTX));
+    }
+  }
+  const std::string ptx = kernels_ptx();
+  Fatbinary unknown;
+  unknown.add(2, 100,
+              "\x7f"
+              "ELF");
+  unknown.add(1, 100, ptx, 0x201011, static_cast<uint32_t>(ptx.size()), ptx.size());
+  CHECK(load(unknown.bytes()) == CUDA_ERROR_NOT_SUPPORTED);
+  says(
+      "the compression of the entry at offset 88 is not known: its flags are 0x201011; zstd (0x8000) and LZ4 "
+      "(0x2000) are read");
+  unknown.add(1, 80, kernels_for("sm_80"));
+  CHECK(load(unknown.bytes()) == CUDA_SUCCESS);
+  Fatbinary lying;
+  lying.add(1, 100, ptx, 0x208011, static_cast<uint32_t>(ptx.size()), uint64_t{1} << 40);
+  CHECK(load(lying.bytes()) == CUDA_ERROR_INVALID_IMAGE);
+  says("is said to be code of 1099511627776 bytes");
+  Fatbinary other;  // of another GPU's PTX nothing is unpacked
+  other.add(1, 90, ptx, 0x108011, static_cast<uint32_t>(ptx.size()), uint64_t{1} << 40);
+  CHECK(load(other.bytes()) == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  says("PTX for sm_90a");
 }
 
 TEST_CASE("the best PTX of a fatbinary is taken") {
@@ -161,7 +193,7 @@ TEST_CASE("the best PTX of a fatbinary is taken") {
   SUCCEEDS(cuModuleUnload, module);
 
   Fatbinary none;
-  none.add(1, 120, kernels_for("sm_120a"));
+  none.add(1, 120, kernels_for("sm_120a"), 0x100011);
   none.add(2, 90,
            "\x7f"
            "ELF");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading images. The layout of a fatbinary is what fatbinary of CUDA 13 writes.
+// Reading images.
 #include "image.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "../../image/fatbinary.h"
 #include "../ptx/target.h"
 #include "state.h"
 
@@ -15,10 +16,9 @@ namespace fa4::sim::driver {
 
 namespace {
 
-constexpr uint32_t fatbinary_magic = 0xba55'ed50;
-constexpr uint32_t wrapper_magic = 0x4662'43b1;     // what a compiled-in fatbinary is reached through
-constexpr uint64_t largest_fatbinary = 2ull << 30;  // bytes: a larger size is a damaged header
-constexpr int newest_ptx = 90;                      // PTX ISA 9.0, as CUDA 13.0
+using fa4::image::fatbinary_magic;
+constexpr uint32_t wrapper_magic = 0x4662'43b1;  // what a compiled-in fatbinary is reached through
+constexpr int newest_ptx = 90;                   // PTX ISA 9.0, as CUDA 13.0
 
 // Little-endian fields at fixed offsets.
 template <typename T>
@@ -27,34 +27,6 @@ T field(const unsigned char* bytes, size_t offset) {
   std::memcpy(&value, bytes + offset, sizeof value);
   return value;
 }
-
-struct FatbinaryHeader {
-  static constexpr size_t bytes = 16;
-  uint16_t version, header_bytes;
-  uint64_t size;  // of what follows the header
-  explicit FatbinaryHeader(const unsigned char* at)
-      : version(field<uint16_t>(at, 4)), header_bytes(field<uint16_t>(at, 6)), size(field<uint64_t>(at, 8)) {}
-};
-
-struct EntryHeader {
-  static constexpr size_t least_bytes = 64;
-  static constexpr uint16_t ptx = 1, elf = 2;
-  static constexpr uint64_t lz4 = 0x2000, zstd = 0x8000;
-  uint16_t kind;
-  uint32_t header_bytes;
-  uint64_t payload_bytes;  // with padding
-  uint32_t compressed_bytes;
-  uint32_t architecture;
-  uint64_t flags;
-  explicit EntryHeader(const unsigned char* at)
-      : kind(field<uint16_t>(at, 0)),
-        header_bytes(field<uint32_t>(at, 4)),
-        payload_bytes(field<uint64_t>(at, 8)),
-        compressed_bytes(field<uint32_t>(at, 16)),
-        architecture(field<uint32_t>(at, 28)),
-        flags(field<uint64_t>(at, 40)) {}
-  bool compressed() const { return compressed_bytes != 0 || (flags & (lz4 | zstd)) != 0; }
-};
 
 CUresult damaged(const std::string& what) {
   return fail(CUDA_ERROR_INVALID_IMAGE, "damaged fatbinary: " + what);
@@ -92,7 +64,7 @@ class Scanner {
   size_t at_ = 0;
 };
 
-CUresult take_text(std::string_view text, Image* image) {
+CUresult take_text(std::string text, Image* image) {
   PtxHeader header;
   if (!read_ptx_header(text, &header))
     return fail(
@@ -105,80 +77,59 @@ CUresult take_text(std::string_view text, Image* image) {
   int rank;
   if (!runs_target(header.target, &rank))
     return fail(CUDA_ERROR_INVALID_PTX, "the PTX is for target " + header.target + ": " + state().gpu->accepts());
-  image->ptx = text;
+  image->ptx = std::move(text);
   image->header = header;
   return CUDA_SUCCESS;
 }
 
-// The text of a PTX entry: up to the first NUL, after which only padding may come, to a multiple of 8 bytes.
-CUresult text_of_entry(const unsigned char* payload, uint64_t bytes, std::string_view* text) {
-  std::string_view all(reinterpret_cast<const char*>(payload), bytes);
-  const size_t end = std::min(all.find('\0'), all.size());
-  if (all.find_first_not_of('\0', end) != std::string_view::npos)
+// The PTX of an entry, unpacked: its text ends at the first NUL, after which only padding may come, to a
+// multiple of 8 bytes.
+CUresult text_of_entry(const fa4::image::Entry& entry, std::string* text) {
+  const std::string wrong = unpack(entry, text);
+  if (!wrong.empty()) return damaged(wrong);
+  const size_t bytes = text->size(), end = std::min(text->find('\0'), bytes);
+  if (text->find_first_not_of('\0', end) != std::string::npos)
     return damaged("its PTX holds a zero byte at offset " + std::to_string(end));
   if (bytes - end > 8)
     return damaged("its PTX of " + std::to_string(bytes) + " bytes ends after " + std::to_string(end));
-  *text = all.substr(0, end);
+  text->resize(end);
   return CUDA_SUCCESS;
 }
 
+// PTX that by its entry is for another GPU is not unpacked.
 CUresult read_fatbinary(const unsigned char* bytes, size_t size, Image* image) {
-  if (size < FatbinaryHeader::bytes) return damaged("it ends within its header");
-  const FatbinaryHeader header(bytes);
-  if (header.version != 1) return damaged(text("its version is not 1 but ", header.version));
-  if (header.header_bytes < FatbinaryHeader::bytes)
-    return damaged(text("its header's size is given as ", header.header_bytes));
-  if (header.size > largest_fatbinary) return damaged(text("its size is given as ", header.size));
-  const uint64_t end = header.header_bytes + header.size;
-  if (end > size)
-    return damaged("its header says " + std::to_string(end) + " bytes, but there are " +
-                   std::to_string(size));
-
-  std::vector<std::string> held;  // what is in it, for the refusal
-  bool compressed_ptx = false;
-  std::string_view best;
-  PtxHeader best_header;
+  std::vector<fa4::image::Entry> entries;
+  if (const std::string wrong = fa4::image::read_fatbinary(bytes, size, &entries); !wrong.empty())
+    return damaged(wrong);
+  std::string held, unknown;  // what is in it, and why it cannot be read, for the refusal
+  std::string best;
   int best_rank = -1;
-  uint64_t at = header.header_bytes;
-  while (at < end) {
-    if (end - at < EntryHeader::least_bytes)
-      return damaged(text("an entry header is cut off at offset ", at));
-    const EntryHeader entry(bytes + at);
-    const uint64_t room = end - at;
-    if (entry.header_bytes < EntryHeader::least_bytes || entry.header_bytes > room ||
-        entry.payload_bytes > room - entry.header_bytes)
-      return damaged(text("an entry does not fit, at offset ", at));
-    const unsigned char* payload = bytes + at + entry.header_bytes;
-    const std::string name = "sm_" + std::to_string(entry.architecture);
-    if (entry.kind == EntryHeader::ptx && entry.compressed()) {
-      compressed_ptx = true;
-      held.push_back("compressed PTX for " + name);
-    } else if (entry.kind == EntryHeader::ptx) {
-      std::string_view ptx;
-      if (CUresult r = text_of_entry(payload, entry.payload_bytes, &ptx)) return r;
+  for (const fa4::image::Entry& entry : entries) {
+    std::string target = entry.target();
+    int rank;
+    if (entry.kind == entry.ptx && runs_target(target, &rank)) {
+      std::string ptx;
+      if (entry.compression == fa4::image::Compression::unknown) {
+        unknown = unpack(entry, &ptx);
+        continue;
+      }
+      if (CUresult r = text_of_entry(entry, &ptx)) return r;
       PtxHeader found;
-      if (!read_ptx_header(ptx, &found)) return damaged(text("no PTX in the PTX entry at offset ", at));
-      held.push_back("PTX for " + found.target);
-      int rank;
-      if (runs_target(found.target, &rank) && rank > best_rank)
-        best = ptx, best_header = found, best_rank = rank;
-    } else {
-      held.push_back((entry.kind == EntryHeader::elf ? "a cubin for " : text("kind ", entry.kind) + " for ") +
-                     name);
+      if (!read_ptx_header(ptx, &found))
+        return damaged(text("no PTX in the PTX entry at offset ", entry.offset));
+      if (runs_target(found.target, &rank) && rank > best_rank) best = std::move(ptx), best_rank = rank;
+      target = found.target;
     }
-    at += entry.header_bytes + entry.payload_bytes;
+    held += held.empty() ? "" : ", ";
+    held += (entry.kind == entry.ptx     ? "PTX"
+             : entry.kind == entry.cubin ? "a cubin"
+                                         : text("kind ", entry.kind)) +
+            " for " + target;
   }
-  if (best_rank >= 0) return take_text(best, image);
-
-  std::string list;
-  for (const std::string& item : held) list += (list.empty() ? "" : ", ") + item;
-  if (list.empty()) list = "nothing";
-  if (compressed_ptx)
-    return fail(CUDA_ERROR_NOT_SUPPORTED,
-                "the fatbinary holds " + list +
-                    ": compressed code is not read, make it with fatbinary --compress=false "
-                    "(nvcc -Xfatbin -compress=false)");
-  return fail(CUDA_ERROR_NO_BINARY_FOR_GPU, "the fatbinary holds " + list + ": " + state().gpu->accepts());
+  if (best_rank >= 0) return take_text(std::move(best), image);
+  if (!unknown.empty()) return fail(CUDA_ERROR_NOT_SUPPORTED, unknown);
+  return fail(CUDA_ERROR_NO_BINARY_FOR_GPU,
+              "the fatbinary holds " + (held.empty() ? "nothing" : held) + ": " + state().gpu->accepts());
 }
 
 }  // namespace
@@ -243,7 +194,7 @@ CUresult read_image(const void* image_bytes, size_t size, Image* image) {
     text = text.substr(0, end);
   }
   if (text.empty()) return fail(CUDA_ERROR_INVALID_IMAGE, "the image is empty");
-  return take_text(text, image);
+  return take_text(std::string(text), image);
 }
 
 }  // namespace fa4::sim::driver

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the bytes that a program loads to PTX text: plain text, a fatbinary that holds PTX, or a refusal.
+// From the bytes that a program loads to PTX text: plain text, a fatbinary that holds PTX, compressed or not,
+// or a refusal.
 #pragma once
 
 #include <cuda.h>
@@ -8,9 +9,11 @@
 #include <string>
 #include <string_view>
 
+#include "../../image/fatbinary.h"
+
 namespace fa4::sim::driver {
 
-constexpr size_t unknown_size = SIZE_MAX;
+using image::unknown_size;
 
 // What a PTX text says about itself in its first directives.
 struct PtxHeader {
@@ -33,7 +36,8 @@ struct Image {
 // Takes the image at `bytes`, of `size` bytes or as long as its own headers say when the size is unknown
 // (then a file cut short must be followed by readable memory). On failure returns the code of a driver and
 // keeps the sentence: 200 nothing that is an image, 209 nothing that this GPU runs, 218 PTX for another
-// architecture or no PTX, 222 PTX of a newer version, 801 compressed code.
+// architecture or no PTX, 222 PTX of a newer version, 801 PTX compressed in a
+// way that is not known.
 CUresult read_image(const void* bytes, size_t size, Image* image);
 
 }  // namespace fa4::sim::driver
