@@ -97,6 +97,11 @@ Judge::Judge(const KernelList& list, int head_dim, uint32_t seeds) : list_(list)
   // Three CTAs with two tasks each, no mask but for the tail, five blocks: every ring goes round.
   const Problem full{Dtype::fp16, false, 3, 257, 577, 1, 1, 0.3, head_dim};
   add(full, 3, false, support::make_inputs(full, 13));
+  if (&list == &hopper::kKernels) {
+    // The kernel negates Q where it lies, for each task that its CTA takes.
+    const Problem negative{Dtype::fp16, true, 1, 300, 200, 4, 1, -0.3, head_dim};
+    add(negative, 2, false, support::make_inputs(negative, 15));
+  }
   // One row in five has scores so large that its maximum is subtracted before they are scaled; in the last block.
   const Problem large{Dtype::fp16, false, 1, 140, 300, 1, 1, 100, head_dim};
   add(large, 1, false,

@@ -198,6 +198,20 @@ TEST_CASE("an MMA reads its operands between issue and completion", "[adversaria
   }
 }
 
+TEST_CASE("test_wait may overlook bytes that have landed, but nothing that a thread knows", "[adversarial]") {
+  const std::string test =
+      line("mbarrier.test_wait.parity.shared::cta.b64 %p3, [smem], 0") + line("selp.u32 %r1, 1, 0, %p3");
+  // Thread 0 completes the phase itself, or another one does before a barrier of the CTA.
+  always(1, init_barrier(0, 1) + kSync + by_thread(0, arrive(0) + test + give("%r1")));
+  always(1, init_barrier(0, 1) + kSync + by_thread(64, arrive(0)) + kSync + by_thread(0, test + give("%r1")));
+  // A copy completes it long before; whoever has seen it once sees it again, and may tell others.
+  const std::string copy = by_thread(0, line("mbarrier.arrive.expect_tx.shared::cta.b64 _, [smem], 16") +
+                                            line("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [smem+16], [%d1], 16, [smem]"));
+  const std::string pause = line("nanosleep.u32 20000");
+  at_times(1, 0, init_barrier(0, 1) + kSync + copy + pause + by_thread(0, test + give("%r1")));
+  always(1, init_barrier(0, 1) + kSync + copy + by_thread(64, wait_barrier(0, 0)) + kSync + by_thread(0, test + give("%r1")));
+}
+
 TEST_CASE("try_wait may return false at any time", "[adversarial]") {
   at_times(1, 0,
            init_barrier(0, 1) + kSync + by_thread(0, arrive(0)) + kSync +

@@ -178,10 +178,15 @@ struct MBarrier {
   // phase.
   uint32_t signallers[kMaxClusterSize] = {}, signallers_now[kMaxClusterSize] = {};
   uint32_t seen[32] = {};  // [warp]: phases that it has seen complete
+  bool completed_by_thread = false;  // the last complete phase: by an arrival, not by bytes or MMAs
 
   void signalled_by(uint32_t rank, uint32_t warp) {
     signallers[rank] |= 1u << warp;
     signallers_now[rank] |= 1u << warp;
+  }
+  // Whether a thread may know that the last complete phase is complete: it completed it, or saw it and may have told others.
+  bool known() const {
+    return completed_by_thread || std::ranges::any_of(seen, [&](uint32_t phases) { return phases == phase; });
   }
   bool signalled() const { return std::ranges::any_of(signallers, [](uint32_t warps) { return warps != 0; }); }
 };

@@ -24,6 +24,7 @@ void complete_phase_if_due(Cta& cta, MBarrier& barrier, uint64_t time) {
   if (barrier.pending != 0 || barrier.tx != 0) return;
   if (cta.observer) cta.observer->mbarrier_completed(cta, barrier.address, barrier.phase);
   ++barrier.phase;
+  barrier.completed_by_thread = false;
   barrier.pending = barrier.expected;
   for (uint32_t rank = 0; rank < cta.cluster->size; ++rank) barrier.signallers_now[rank] = 0;
   for (Warp& w : cta.warps) {
@@ -187,6 +188,7 @@ const Op* arrive_lanes(Warp& w, const Op* op, Mask mask) {
     barrier.signalled_by(w.cta->rank, w.index);
     const uint32_t phase = barrier.phase;
     check(w, op, arrive(owner, barrier, count, w.time));
+    if (barrier.phase != phase) barrier.completed_by_thread = true;
     if ((op->size & 4) && barrier.phase != phase) {
       fault(w, op, Fault::Kind::poison, "an arrival with .noComplete completes a phase of " + barrier_name(owner, barrier.address));
     }
@@ -222,11 +224,15 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
     passed |= Mask(done) << lane;
   }
   Fragment& f = w.fragment();
-  // A try_wait may return false whenever it likes, to each lane on its own; hardware asks once for all of them.
-  if (passed && (op->mode & 4) && w.cta->random && drawn(*w.cta, 16) == 0) {
+  // A try_wait may return false whenever it likes, and a test_wait while bytes or MMAs have completed the phase but no thread
+  // can know; to each lane on its own, hardware asks once for all of them. Programs put a test_wait early, with a wait behind
+  // it for the case that it fails: often enough it does.
+  const bool may_suspend = op->mode & 4;
+  const bool may_fail = may_suspend || !find_mbarrier(*w.cta, address)->known();
+  if (passed && w.cta->random && may_fail && drawn(*w.cta, may_suspend ? 16 : 4) == 0) {
     const bool together = w.cta->launch->model == Model::silicon || drawn(*w.cta, 4) == 0;
     passed &= Mask(together ? 0 : mixed(drawn(*w.cta, ~0ull)));
-    f.time_limit = true;
+    f.time_limit = may_suspend;
   }
   if (passed == 0 && (op->mode & 4) && !f.time_limit) {
     f.state = Fragment::State::mbarrier;
