@@ -45,10 +45,11 @@ fa4_status fa4_create(const fa4_create_params* params, fa4_context** context) {
 fa4_status fa4_supported(const fa4_context* context, const fa4_forward_params* params) {
   if (params == nullptr) return null_argument("params", "a fa4_forward_params");
   fa4::Message message;
-  if (context != nullptr) return report(fa4::check_problem(*params, context->kernels(), message), message);
+  fa4::CheckedProblem checked;
+  if (context != nullptr) return report(fa4::check_problem(*params, context->kernels(), checked, message), message);
   fa4_status status = FA4_OK;
   for (const fa4::KernelList* kernels : fa4::kArchitectures) {
-    status = fa4::check_problem(*params, *kernels, message);
+    status = fa4::check_problem(*params, *kernels, checked, message);
     if (status == FA4_OK) break;
   }
   return report(status, message);

@@ -14,6 +14,8 @@ namespace fa4 {
 
 class Message {
  public:
+  Message() { text_[0] = '\0'; }  // and no byte more: every call has one
+
   static constexpr std::size_t kBytes = 1024;  // a longer sentence is cut, and then ends in "..."
 
   const char* text() const { return text_; }
@@ -44,7 +46,7 @@ class Message {
     if (wanted >= 0 && static_cast<std::size_t>(wanted) >= room) std::memcpy(text_ + kBytes - 4, "...", 4);
   }
 
-  char text_[kBytes] = "";
+  char text_[kBytes];
 };
 
 }  // namespace fa4

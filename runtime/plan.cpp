@@ -56,13 +56,14 @@ SchedulerKind scheduler_kind(const fa4_forward_params& problem) {
 }  // namespace
 
 fa4_status plan_forward(const fa4_forward_params& problem, const DeviceTraits& device, Plan& plan, Message& message) {
-  if (fa4_status status = check_problem(problem, *device.kernels, message); status != FA4_OK) return status;
+  CheckedProblem checked;
+  if (fa4_status status = check_problem(problem, *device.kernels, checked, message); status != FA4_OK) return status;
   plan.grid = 0;
   if (is_empty(problem)) return FA4_OK;
 
-  const Kernel& kernel = *kernel_for(problem, *device.kernels);
+  const Kernel& kernel = *checked.kernel;
   const Config& config = kernel.config;
-  const Packing packing = pack_heads(problem, config);
+  const Packing& packing = checked.packing;
   const int64_t groups_per_kv_head = problem.q_heads / problem.kv_heads / packing.packed_heads;
   const int64_t all_groups = problem.batch * packing.head_groups;
   const int64_t tasks = all_groups * packing.m_blocks;

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <iterator>
 #include <numbers>
-#include <numeric>
 
 namespace fa4 {
 namespace {
@@ -70,7 +69,8 @@ fa4_status check_header(const fa4_forward_params& params, Message& message) {
 }
 
 int64_t packed_heads_of(const fa4_forward_params& params, const Config& config) {
-  return std::gcd(params.q_heads / params.kv_heads, int64_t{config.tile_rows});
+  const int64_t ratio = params.q_heads / params.kv_heads;
+  return std::min(ratio & -ratio, int64_t{config.tile_rows});  // their gcd: tile_rows is a power of two
 }
 
 fa4_status refuse_head_dim(int64_t head_dim, const KernelList& kernels, Message& message) {
@@ -87,7 +87,8 @@ fa4_status refuse_head_dim(int64_t head_dim, const KernelList& kernels, Message&
   return head_dim < 1 ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED;
 }
 
-fa4_status check_extents(const fa4_forward_params& params, const KernelList& kernels, Message& message) {
+fa4_status check_extents(const fa4_forward_params& params, const KernelList& kernels, CheckedProblem& checked,
+                         Message& message) {
   const Extent extents[] = {{"batch", params.batch, 0, kMaxBatch},
                             {"seq_q", params.seq_q, 0, kMaxSequence},
                             {"seq_kv", params.seq_kv, 0, kMaxSequence},
@@ -105,9 +106,10 @@ fa4_status check_extents(const fa4_forward_params& params, const KernelList& ker
                         "kv_heads",
                         static_cast<ll>(params.q_heads), static_cast<ll>(params.kv_heads));
   }
-  const Kernel* kernel = kernel_for(params, kernels);
-  if (kernel == nullptr) return refuse_head_dim(params.head_dim, kernels, message);
-  const Packing packing = pack_heads(params, kernel->config);
+  checked.kernel = kernel_for(params, kernels);
+  if (checked.kernel == nullptr) return refuse_head_dim(params.head_dim, kernels, message);
+  checked.packing = pack_heads(params, checked.kernel->config);
+  const Packing& packing = checked.packing;
   if (static_cast<Wide>(params.batch) * static_cast<Wide>(packing.head_groups) *
           static_cast<Wide>(packing.m_blocks) >
       static_cast<Wide>(kMaxTasks)) {
@@ -266,9 +268,10 @@ double softmax_scale(const fa4_forward_params& params) {
                                    : 1 / std::sqrt(static_cast<double>(params.head_dim));
 }
 
-fa4_status check_problem(const fa4_forward_params& params, const KernelList& kernels, Message& message) {
+fa4_status check_problem(const fa4_forward_params& params, const KernelList& kernels, CheckedProblem& checked,
+                         Message& message) {
   fa4_status status = check_header(params, message);
-  if (status == FA4_OK) status = check_extents(params, kernels, message);
+  if (status == FA4_OK) status = check_extents(params, kernels, checked, message);
   const int64_t batch = params.batch, seq_q = params.seq_q, seq_kv = params.seq_kv, dim = params.head_dim;
   if (status == FA4_OK) status = check_tensor(kQ, params.q, batch, seq_q, params.q_heads, dim, false, message);
   if (status == FA4_OK) status = check_tensor(kK, params.k, batch, seq_kv, params.kv_heads, dim, false, message);

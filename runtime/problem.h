@@ -26,8 +26,14 @@ struct Packing {
 };
 Packing pack_heads(const fa4_forward_params& params, const Config& config);
 
-// FA4_OK, or a code and a sentence that names the field, its value and what would be accepted.
-fa4_status check_problem(const fa4_forward_params& params, const KernelList& kernels, Message& message);
+// FA4_OK, or a code and a sentence that names the field, its value and what would be accepted. Of a problem that is
+// taken: the kernel, and how heads ride in its tiles.
+struct CheckedProblem {
+  const Kernel* kernel;
+  Packing packing;
+};
+fa4_status check_problem(const fa4_forward_params& params, const KernelList& kernels, CheckedProblem& checked,
+                         Message& message);
 
 // A checked problem without output elements: nothing is to be launched.
 inline bool is_empty(const fa4_forward_params& params) {

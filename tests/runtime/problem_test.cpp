@@ -187,7 +187,8 @@ const Refusal kRefusals[] = {
 
 fa4_status check(const Problem& problem, std::string& sentence) {
   Message message;
-  const fa4_status status = fa4::check_problem(problem, fa4::blackwell::kKernels, message);
+  fa4::CheckedProblem checked;
+  const fa4_status status = fa4::check_problem(problem, fa4::blackwell::kKernels, checked, message);
   sentence = message.text();
   return status;
 }
