@@ -257,7 +257,7 @@ std::string contradiction(const CLI::App& run, const RunRequest& request) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("FlashAttention-4 forward for NVIDIA Blackwell, on a GPU or a simulated one", "fa4");
+  CLI::App app("FlashAttention forward for NVIDIA Hopper and Blackwell, on a GPU or a simulated one", "fa4");
   app.set_version_flag("--version", std::string("fa4 ") + FA4_VERSION_TEXT);
   app.require_subcommand(1);
   RunRequest request;

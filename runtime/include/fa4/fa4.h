@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fa4: the forward pass of FlashAttention-4 for NVIDIA Blackwell behind a C ABI.
+ * fa4: the forward pass of FlashAttention for NVIDIA Hopper (compute capability 9.0) and Blackwell (10.0, 10.3) behind one C
+ * ABI. The kernel for Blackwell is FlashAttention-4.
  *
  *     O = softmax(scale * Q K^T + mask) V
  *
  * The library opens the CUDA driver (libcuda.so.1, or a driver library that you name, the simulated one for
- * instance), checks that its built-in image fits the device, and loads it once, in fa4_create. A call of
+ * instance), checks that its built-in image fits the device, and loads the kernels for it once, in fa4_create. A call of
  * fa4_forward then describes tensor maps on the host and launches one kernel: it allocates nothing,
  * synchronises nothing, loads nothing and reads no environment, so that it can be captured in a CUDA graph.
  */
@@ -98,8 +99,9 @@ typedef struct fa4_forward_params {
   int32_t reserved0; /* zero */
 
   /* Extents. A batch or seq_q of 0 is a successful no-op; every field is checked all the same. Lengths are at
-   * most 2^31 - 257, the others 2^31 - 1. With p = gcd(q_heads / kv_heads, 128), the number of tasks, batch *
-   * (q_heads / p) * ceil(seq_q * p / 256), is at most 2^31 - 1. */
+   * most 2^31 - 257, the others 2^31 - 1. With p = gcd(q_heads / kv_heads, t) and t = 128 rows of a Q tile on Blackwell, 64 on
+   * Hopper, the number of tasks, batch * (q_heads / p) * ceil(seq_q * p / r), is at most 2^31 - 1; r is 256 on Blackwell, 128 or
+   * 192 on Hopper. The order of tasks is static: no counter, no workspace. */
   int64_t batch;    /* >= 0 */
   int64_t seq_q;    /* >= 0 */
   int64_t seq_kv;   /* >= 0; 0 gives O = 0 and LSE = -inf */
@@ -140,7 +142,8 @@ typedef struct fa4_forward_params {
 FA4_API fa4_status fa4_create(const fa4_create_params* params, fa4_context** context);
 
 /* Checks a problem as fa4_forward does, without launching. FA4_OK, or the code and fa4_last_error() that
- * fa4_forward would give. Pure function of its argument; context may be NULL. Thread-safe. */
+ * fa4_forward would give. Pure function of its arguments; context may be NULL: FA4_OK then if any device that there are
+ * kernels for takes it. Thread-safe. */
 FA4_API fa4_status fa4_supported(const fa4_context* context, const fa4_forward_params* params);
 
 /* Bytes of device workspace that fa4_forward needs for this problem, in *size. Thread-safe. */
