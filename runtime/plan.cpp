@@ -37,14 +37,20 @@ TensorMapDescription describe(const fa4_forward_params& problem, const fa4_tenso
               static_cast<uint32_t>(pieces), 1}};
 }
 
-// How many head groups work at a time under LPT, so that their keys and values stay in the L2 cache: a power
-// of two of KV heads, times the groups that share one.
+// How many head groups work at a time under LPT: so many that their keys and values stay in the L2 cache, and whole KV
+// heads. Waves of CTAs balance best where sections begin with a wave, so it is a multiple of the grid, or the largest whole
+// fraction of it that fits. Where that would leave a short last section, which costs more, it is a power of two of KV heads.
 int64_t section_groups(const fa4_forward_params& problem, const Config& config, int64_t groups_per_kv_head,
-                       int64_t all_groups) {
+                       int64_t all_groups, int64_t grid) {
   const int64_t kv_head_bytes = problem.seq_kv * (config.qk_dim + config.v_dim) * kElementBytes;
   if (kv_head_bytes == 0) return all_groups;
-  const auto fitting = static_cast<uint64_t>(std::max<int64_t>(kL2Bytes / kv_head_bytes, 1));
-  return std::min(static_cast<int64_t>(std::bit_floor(fitting)) * groups_per_kv_head, all_groups);
+  const int64_t fitting_heads = std::max<int64_t>(kL2Bytes / kv_head_bytes, 1);
+  const int64_t fitting = fitting_heads * groups_per_kv_head;
+  const int64_t waves = fitting >= grid ? fitting / grid * grid : grid / ((grid + fitting - 1) / fitting);
+  const int64_t aligned = std::max<int64_t>(waves / groups_per_kv_head, 1) * groups_per_kv_head;
+  const int64_t rest = all_groups % aligned;
+  if (rest == 0 || 2 * rest >= aligned || all_groups >= 8 * aligned) return std::min(aligned, all_groups);
+  return std::min(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(fitting_heads))) * groups_per_kv_head, all_groups);
 }
 
 SchedulerKind scheduler_kind(const fa4_forward_params& problem) {
@@ -91,7 +97,7 @@ fa4_status plan_forward(const fa4_forward_params& problem, const DeviceTraits& d
   params.all_groups = static_cast<int32_t>(all_groups);
   params.task_count = static_cast<int32_t>(tasks);
   params.scheduler = scheduler_kind(problem);
-  params.lpt_section_groups = static_cast<int32_t>(section_groups(problem, config, groups_per_kv_head, all_groups));
+  params.lpt_section_groups = static_cast<int32_t>(section_groups(problem, config, groups_per_kv_head, all_groups, plan.grid));
   params.scale_log2 = static_cast<float>(std::fabs(scale) * std::numbers::log2e);
   params.scale = static_cast<float>(std::fabs(scale));
   params.negate_scores = scale < 0 ? 1 : 0;

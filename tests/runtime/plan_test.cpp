@@ -220,15 +220,29 @@ TEST_CASE("the seed's configuration", "[runtime]") {
   CHECK(plan_of(problem, 3).grid == 3);
 }
 
-TEST_CASE("LPT sections hold as many KV heads as the L2 cache", "[runtime]") {
-  // 50 MiB over 512 bytes a key (K and V), rounded down to a power of two.
-  const std::map<int64_t, int32_t> kv_heads_in_section = {{1024, 64}, {2048, 32}, {4096, 16}, {8192, 8},
-                                                          {16384, 4}, {32768, 2}, {65536, 1}, {1 << 20, 1}};
-  for (const auto& [seq, heads] : kv_heads_in_section) {
+TEST_CASE("LPT sections fit into the L2 cache, hold whole KV heads and begin with waves", "[runtime]") {
+  // At 512 bytes a key (K and V), 50 MiB hold 100 KV heads of 1024 keys. 384 groups, three to a KV head, on 148 SMs.
+  const std::map<int64_t, int32_t> groups_in_section = {
+      {1024, 192},   // 300 groups fit; two waves are 296, of whole KV heads 294, and leave a section of 90: 64 KV heads
+      {2048, 147},   // 150 fit: one wave; the last section has 90
+      {4096, 48},    // 75 fit; half a wave is 74, of whole KV heads 72, and leaves 24: 16 KV heads
+      {8192, 27},    // 36 fit: a fifth of a wave is 29; with 14 sections the short one does not matter
+      {16384, 15},   // 18 fit: a ninth is 16
+      {32768, 6},    // 9 fit: a 17th is 8
+      {65536, 3},    // 3 fit
+      {1 << 20, 3},  // a KV head alone does not
+  };
+  for (const auto& [seq, groups] : groups_in_section) {
     Problem problem =
         fa4::test::dense_problem({.batch = 4, .seq_q = 256, .seq_kv = seq, .q_heads = 96, .kv_heads = 32});
-    const Plan plan = plan_of(problem.set_causal());  // ratio 3: three groups of one head share a KV head
-    CHECK(plan.params.lpt_section_groups == 3 * heads);
+    INFO("seq_kv " << seq);
+    CHECK(plan_of(problem.set_causal()).params.lpt_section_groups == groups);
+  }
+  // A CTA for each of 132 SMs: half and a third of a wave.
+  for (const auto& [seq, groups] : std::map<int64_t, int32_t>{{1024, 66}, {2048, 44}}) {
+    Problem problem =
+        fa4::test::dense_problem({.batch = 32768 / seq, .seq_q = seq, .seq_kv = seq, .q_heads = 16, .kv_heads = 16});
+    CHECK(plan_of(problem.set_causal(), 132, fa4::hopper::kKernels).params.lpt_section_groups == groups);
   }
   Problem few =
       fa4::test::dense_problem({.batch = 2, .seq_q = 256, .seq_kv = 1024, .q_heads = 8, .kv_heads = 4});
