@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic that C++ does not spell: ex2, pairs of fp32, the 3-input maximum, packed conversions, the
+// Arithmetic that C++ does not spell: ex2, lg2, rcp, pairs of fp32, the 3-input maximum, packed conversions, the
 // clamped shift. None of these touches memory, and none is volatile: the compiler may move, merge and drop
 // them.
 #pragma once
@@ -21,6 +21,14 @@ __device__ __forceinline__ float ex2_approx_ftz(float a) {
 __device__ __forceinline__ float lg2_approx_ftz(float a) {
   float d;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(a));
+  return d;
+}
+
+// rcp.approx.ftz.f32 d, a;                                                              PTX ISA 1.4, 9.7.3.13
+// 1 / a within 1 ulp; a subnormal counts as 0, whose reciprocal is infinite, and a result below 2^-126 is 0.
+__device__ __forceinline__ float rcp_approx_ftz(float a) {
+  float d;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(a));
   return d;
 }
 

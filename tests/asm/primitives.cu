@@ -65,6 +65,7 @@ extern "C" __global__ void __launch_bounds__(512, 1) use_sync(uint32_t* out) {
 extern "C" __global__ void use_math(float* f, uint64_t* p, uint32_t* u) {
   f[0] = ex2_approx_ftz(f[0]);
   f[12] = lg2_approx_ftz(f[12]);
+  f[13] = rcp_approx_ftz(f[13]);
   f[1] = max(f[1], f[2], f[3]);
   p[0] = mov_pack_f32x2(f[4], f[5]);
   mov_unpack_f32x2(f[6], f[7], p[1]);

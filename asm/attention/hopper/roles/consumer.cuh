@@ -53,9 +53,9 @@ struct SharedDescriptor {
 };
 
 // Index of the thread in its warpgroup, read where it is used, once a task: what follows from it need not
-// live in registers in between.
-__device__ __forceinline__ int warpgroup_thread() {
-  int t;
+// live in registers in between. Unsigned, so that divisions are shifts.
+__device__ __forceinline__ uint32_t warpgroup_thread() {
+  uint32_t t;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
   return t % kWarpgroupThreads;
 }
@@ -67,6 +67,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   using TaskRecord = typename L::TaskRecord;
   constexpr int kScores = config.block_keys / 2;  // of a thread
   constexpr int kOutputs = config.v_dim / 2;
+  constexpr int kPeekedScores = 32 / 4 * kThreadRows;  // of a thread: the first 32 columns of its rows
   const AttentionParams& params = cta.params;
   const float scale_log2 = params.scale_log2;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -134,36 +135,35 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   };
 
   // Of the 64 rows, a thread holds this one and the eighth after it.
-  const auto own_row = [](int thread) { return thread / 32 * 16 + thread % 32 / 4; };
+  const auto own_row = [](uint32_t thread) { return static_cast<int>(thread / 32 * 16 + thread % 32 / 4); };
 
-  // What O is multiplied by: 1 / sum, or 0 for a row that saw no key. The LSE goes to global memory.
+  // What O is multiplied by: 1 / sum, or 0 for a row that saw no key. The LSE goes to global memory. Other sums are about 1 or
+  // more, as the key with the maximum counts, and at most kRescaleSum for each lane and block: nothing flushes.
   struct Divisor {
     float inverse[kThreadRows];
   };
   const auto finish_rows = [&](const RowState& done, const TaskRecord& task, int32_t first_position) {
     constexpr float ln2 = 0.693147181f;
-    const int thread = warpgroup_thread();
+    const uint32_t thread = warpgroup_thread();
     Divisor divisor;
     float lse[kThreadRows];
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i) {
       const float sum = quad_sum(done.sum[i]);
-      divisor.inverse[i] = sum == 0.0f ? 0.0f : __frcp_rn(sum);
+      divisor.inverse[i] = sum == 0.0f ? 0.0f : ptx::rcp_approx_ftz(sum);
       lse[i] = sum == 0.0f
                    ? -CUDART_INF_F
                    : __fmaf_rn(done.maximum[i], params.scale, __fmul_rn(ptx::lg2_approx_ftz(sum), ln2));
     }
     if (params.lse != nullptr && thread % 4 == 0) {
+      float* const first =
+          params.lse + task.batch * params.lse_batch_stride + task.first_head * params.lse_head_stride + first_position;
 #pragma unroll
       for (int i = 0; i < kThreadRows; ++i) {
         const int row = own_row(thread) + 8 * i;
-        const int32_t position = first_position + (row >> params.packed_heads_log2);
-        const int32_t head =
-            (task.first_head) + (row & ((1 << params.packed_heads_log2) - 1));
-        if (position < params.seq_q) {
-          params.lse[task.batch * params.lse_batch_stride + head * params.lse_head_stride + position] =
-              lse[i];
-        }
+        const int32_t position = row >> params.packed_heads_log2;
+        const int64_t head = row & ((1 << params.packed_heads_log2) - 1);
+        if (first_position + position < params.seq_q) first[head * params.lse_head_stride + position] = lse[i];
       }
     }
     ptx::bar_warp_sync();
@@ -172,8 +172,8 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   // O to the slot of Q, and on to the store warp. A row that saw no key is 0 whatever O holds.
   const auto finish_o = [&](const Divisor& divisor, int q_slot) {
     const uint32_t tile = cta.q_tile(q_slot, consumer);
-    const int thread = warpgroup_thread();
-    const int matrix_row = thread / 32 * 16 + thread % 16;
+    const uint32_t thread = warpgroup_thread();
+    const uint32_t matrix_row = thread / 32 * 16 + thread % 16;
     const auto store = [&](auto with_empty_rows) {
 #pragma unroll
       for (int g = 0; g < config.v_dim / 8; g += 2) {  // two groups of 8 columns
@@ -185,7 +185,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
                                     __fmul_rn(o[i + 1], divisor.inverse[k % 2]));
           if (decltype(with_empty_rows)::value && divisor.inverse[k % 2] == 0.0f) packed[k] = 0;
         }
-        const int piece = g + thread % 32 / 16;
+        const uint32_t piece = g + thread % 32 / 16;
         ptx::stmatrix_x4(tile + piece / 8 * L::q_piece_bytes + matrix_row * kRowBytes +
                              ((piece % 8) ^ (matrix_row % 8)) * 16,
                          packed);
@@ -220,24 +220,26 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   };
   if (!cta.has_task(0)) return;
   int32_t next_wave = 1;
+  bool more = cta.has_task(next_wave);  // asked long before the seam, which would have to wait for the answer
   TaskRecord task;
   int32_t first_position, block, unmasked;
 
   const auto mask = [&](int32_t block) {
-    const int thread = warpgroup_thread();
+    const uint32_t thread = warpgroup_thread();
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i) {
       const int32_t position = first_position + ((own_row(thread) + 8 * i) >> params.packed_heads_log2);
       const int32_t visible = Mask<config.mask>{}.keys(position, params.seq_q, params.seq_kv).end;
-      mask_row(s, i, visible - block * config.block_keys, thread % 4);
+      mask_row(s, i, visible - block * config.block_keys, static_cast<int>(thread % 4));
     }
     ptx::bar_warp_sync();
   };
   // The block in `s` by its own maximum: P to `to`, and O's factor.
   const auto softmax_again = [&](Probabilities& to, float(&partial)[kThreadRows], float(&factor)[kThreadRows]) {
     float highest[kThreadRows], subtrahend[kThreadRows], offset[kThreadRows];
-    row_maximum(s, highest);
-    state.move_maximum(partial, highest, scale_log2, factor, subtrahend, offset);
+    row_maximum<kScores>(s, highest);
+    state.move_maximum(partial, highest, scale_log2, factor);
+    state.block_terms(subtrahend, offset);
     if (ptx::vote_sync_any(subtrahend[0] != 0.0f | subtrahend[1] != 0.0f)) [[unlikely]] subtract(s, subtrahend);
     exponentials<config.element>(s, to, scale_log2, offset, partial);
   };
@@ -257,13 +259,20 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     for (int i = 0; i < kThreadRows; ++i) state.sum[i] = __fadd_rn(state.sum[i], partial[i]);
     return again;
   };
-  // The same for the first block of a task, where all rows move.
+  // The same for the first block of a task, where all rows move. O has no part in it.
   const auto first_softmax = [&](Probabilities& to) {
     float partial[kThreadRows] = {}, factor[kThreadRows];
     state.reset();
-    softmax_again(to, partial, factor);
+    if constexpr (L::two_p) {
+      float highest[kThreadRows];
+      row_maximum<kPeekedScores>(s, highest);
+      state.move_maximum(partial, highest, scale_log2, factor);
+      softmax(to, factor);
+    } else {
+      softmax_again(to, partial, factor);
 #pragma unroll
-    for (int i = 0; i < kThreadRows; ++i) state.sum[i] = partial[i];
+      for (int i = 0; i < kThreadRows; ++i) state.sum[i] = partial[i];
+    }
   };
 
   // Once Q has landed.
@@ -345,7 +354,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     accumulate = false;
     const Divisor divisor = finish_rows(state, task, first_position);
     enter_task();
-    ++next_wave;
+    more = cta.has_task(++next_wave);
     await_scores();
     if (block >= unmasked) mask(block);
     if constexpr (!L::two_p) {
@@ -354,7 +363,6 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     }
     first_softmax(to);
     if constexpr (L::two_p) {
-      if (ptx::vote_sync_any(state.sum[0] < 0.0f || state.sum[1] < 0.0f)) ptx::wgmma_wait_group<0>();
       await_values();
       finish_o(divisor, ended_slot);
     }
@@ -384,7 +392,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
       --block;
       steps(std::true_type{}, unmasked);
       steps(std::false_type{}, 0);
-      if (!cta.has_task(next_wave)) break;
+      if (!more) break;
       if (in_p1)
         seam(p1, p0);
       else
@@ -399,7 +407,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
       --block;
       for (; block >= unmasked; --block) step(std::true_type{}, p0, p0);
       for (; block >= 0; --block) step(std::false_type{}, p0, p0);
-      if (!cta.has_task(next_wave)) break;
+      if (!more) break;
       seam(p0, p0);
     }
     last(p0);
