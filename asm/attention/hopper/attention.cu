@@ -50,7 +50,6 @@ __device__ __forceinline__ void forward(const AttentionParams& params) {
     if (warp == L::load_warp && elected) load_role<config>(cta);
     if (warp == L::query_warp && elected) query_role<config>(cta);
     if (warp == L::store_warp && elected) store_role<config>(cta);
-    ptx::bar_warp_sync();
   } else {
     ptx::setmaxnreg_inc<L::consumer_registers>();
     consumer_role<config>(cta, (warp - L::consumer_warp) / 4);

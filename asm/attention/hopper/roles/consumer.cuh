@@ -93,7 +93,11 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   };
   const auto wait_kv = [&](const KvSlot& slot) {
     if (!slot.landed) cta.bar.kv_full.wait(slot.index, slot.phase);
-    ptx::bar_warp_sync();  // lanes may have seen it land at different times
+  };
+  // For what is .aligned next: lanes may have seen it land at different times. (The barrier of the order joins, too.)
+  const auto wait_kv_warp = [&](const KvSlot& slot) {
+    wait_kv(slot);
+    ptx::bar_warp_sync();
   };
   const auto release_kv = [&](int slot) {
     cta.bar.kv_empty.arrive_if(slot, lane == 0);
@@ -215,7 +219,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   };
 
   const auto wait_q = [&] {
-    cta.bar.q_full.wait_warp(q.index * L::consumers + consumer, q.phase);
+    cta.bar.q_full.wait(q.index * L::consumers + consumer, q.phase);
     if (params.negate_scores != 0) negate_q(q.index);
   };
   if (!cta.has_task(0)) return;
@@ -232,7 +236,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
       const int32_t visible = Mask<config.mask>{}.keys(position, params.seq_q, params.seq_kv).end;
       mask_row(s, i, visible - block * config.block_keys, static_cast<int>(thread % 4));
     }
-    ptx::bar_warp_sync();
+    if constexpr (!L::two_p) ptx::bar_warp_sync();  // else the vote of softmax joins the lanes, which differ here
   };
   // The block in `s` by its own maximum: P to `to`, and O's factor.
   const auto softmax_again = [&](Probabilities& to, float(&partial)[kThreadRows], float(&factor)[kThreadRows]) {
@@ -311,7 +315,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     wait_kv(k);
     order_wait();
     issue_scores(q.index, k.index);
-    wait_kv(v);
+    wait_kv_warp(v);
     issue_values(p, v.index, accumulate);
     order_pass();
   };
@@ -370,7 +374,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   const auto last = [&](Probabilities& p) {
     order_wait();
     v = next;
-    wait_kv(v);
+    wait_kv_warp(v);
     issue_values(p, v.index, accumulate);
     if (consumer + 1 != L::consumers) order_pass();
     const Divisor divisor = finish_rows(state, task, first_position);

@@ -37,9 +37,7 @@ __device__ __forceinline__ void load_role(const Cta<config>& cta) {
     }
   }
   load_kv(params.v, v_head, v_key, v_batch);
-
-  // Until every slot is free once more: nothing may be under way to a CTA that has gone.
-  for (int slot = 0; slot < config.kv_slots; ++slot, kv.advance()) cta.bar.kv_empty.wait(kv.index, kv.phase);
+  // Nothing is under way to the CTA when it goes: consumers wait for every block.
 }
 
 }  // namespace fa4::hopper
