@@ -47,9 +47,7 @@ __device__ __forceinline__ void mask_row(float (&s)[count], int row, int32_t vis
 //
 // A block is first taken with the maximum as it is. If the probabilities of a row then add up to more than kRescaleSum in
 // one of its lanes, its maximum moves and the block is done again. So p may exceed 1, but not kRescaleSum, and in the
-// common block nobody looks for a maximum. In the first block of a task all rows move: where P is made beside the value
-// product, they first move to the maximum of a few columns, which mostly is near enough, and the block is then taken like the
-// others; where not, to the maximum of the block. A row that has seen no key, or whose offset is large (../row.cuh), has an
+// common block nobody looks for a maximum. A row that has seen no key, or whose offset is large (../row.cuh), has an
 // offset of NaN, which makes its sums NaN: its blocks are always done again. What becomes of a row depends on its own
 // scores alone; the warp that does a block again gives the rows that did not move the same bits as before.
 struct RowState {
@@ -70,9 +68,11 @@ struct RowState {
   __device__ __forceinline__ static bool unsettled(float partial) { return !(partial <= kRescaleSum); }
 
   // Moves the rows that must, by `partial` and `highest` of this lane in the block. `factor`: what O and the sum must be
-  // multiplied by; before the first visible key both are exact zeros, and it is 1.
+  // multiplied by; before the first visible key both are exact zeros, and it is 1. Returns in `subtrahend` what the
+  // block's scores must lose before they are scaled, and in `block_offset` what is then added.
   __device__ __forceinline__ void move_maximum(const float (&partial)[kThreadRows], const float (&highest)[kThreadRows],
-                                               float scale_log2, float (&factor)[kThreadRows]) {
+                                               float scale_log2, float (&factor)[kThreadRows],
+                                               float (&subtrahend)[kThreadRows], float (&block_offset)[kThreadRows]) {
 #pragma unroll
     for (int row = 0; row < kThreadRows; ++row) {
       const float block = quad_max(highest[row]);
@@ -81,30 +81,22 @@ struct RowState {
       const bool first = maximum[row] == -CUDART_INF_F;
       factor[row] = moved && !first ? ptx::ex2_approx_ftz(__fmul_rn(maximum[row] - block, scale_log2)) : 1.0f;
       if (moved) maximum[row] = block;
-      offset[row] = exponent_offset(maximum[row], scale_log2);
-      if (is_large(offset[row]) || maximum[row] == -CUDART_INF_F) offset[row] = CUDART_NAN_F;
-    }
-  }
-
-  // For a block that is done again: what the scores of a row lose before they are scaled, and what is then added.
-  __device__ __forceinline__ void block_terms(float (&subtrahend)[kThreadRows], float (&block_offset)[kThreadRows]) const {
-#pragma unroll
-    for (int row = 0; row < kThreadRows; ++row) {
-      const bool usual = !isnan(offset[row]);
-      subtrahend[row] = usual || maximum[row] == -CUDART_INF_F ? 0.0f : maximum[row];
-      block_offset[row] = usual ? offset[row] : 0.0f;
+      block_offset[row] = exponent_offset(maximum[row], scale_log2);
+      const bool large = is_large(block_offset[row]);
+      subtrahend[row] = large ? maximum[row] : 0.0f;
+      if (large) block_offset[row] = 0.0f;
+      offset[row] = large || maximum[row] == -CUDART_INF_F ? CUDART_NAN_F : block_offset[row];
     }
   }
 };
 
-// Largest score of each row among the columns of this thread, or the first of them: the first `used` scores.
-template <int used, int count>
+// Largest score of each row among the columns of this thread.
+template <int count>
 __device__ __forceinline__ void row_maximum(const float (&s)[count], float (&highest)[kThreadRows]) {
-  static_assert(used <= count);
   constexpr int chains = 2;
   float chain[kThreadRows][chains];
 #pragma unroll
-  for (int i = 0; i < used; ++i) {
+  for (int i = 0; i < count; ++i) {
     float& c = chain[i / 2 % 2][i % 2];
     c = i < 4 ? s[i] : fmaxf(c, s[i]);
   }

@@ -67,7 +67,6 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   using TaskRecord = typename L::TaskRecord;
   constexpr int kScores = config.block_keys / 2;  // of a thread
   constexpr int kOutputs = config.v_dim / 2;
-  constexpr int kPeekedScores = 32 / 4 * kThreadRows;  // of a thread: the first 32 columns of its rows
   const AttentionParams& params = cta.params;
   const float scale_log2 = params.scale_log2;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -241,9 +240,8 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   // The block in `s` by its own maximum: P to `to`, and O's factor.
   const auto softmax_again = [&](Probabilities& to, float(&partial)[kThreadRows], float(&factor)[kThreadRows]) {
     float highest[kThreadRows], subtrahend[kThreadRows], offset[kThreadRows];
-    row_maximum<kScores>(s, highest);
-    state.move_maximum(partial, highest, scale_log2, factor);
-    state.block_terms(subtrahend, offset);
+    row_maximum(s, highest);
+    state.move_maximum(partial, highest, scale_log2, factor, subtrahend, offset);
     if (ptx::vote_sync_any(subtrahend[0] != 0.0f | subtrahend[1] != 0.0f)) [[unlikely]] subtract(s, subtrahend);
     exponentials<config.element>(s, to, scale_log2, offset, partial);
   };
@@ -263,20 +261,14 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     for (int i = 0; i < kThreadRows; ++i) state.sum[i] = __fadd_rn(state.sum[i], partial[i]);
     return again;
   };
-  // The same for the first block of a task, where all rows move. O has no part in it.
+  // The same for the first block of a task, where all rows move. (Begun with the maximum of a few columns it was hardly faster,
+  // and the largest p of a row, then not 1, was rounded: too much for O where one key dominates.)
   const auto first_softmax = [&](Probabilities& to) {
     float partial[kThreadRows] = {}, factor[kThreadRows];
     state.reset();
-    if constexpr (L::two_p) {
-      float highest[kThreadRows];
-      row_maximum<kPeekedScores>(s, highest);
-      state.move_maximum(partial, highest, scale_log2, factor);
-      softmax(to, factor);
-    } else {
-      softmax_again(to, partial, factor);
+    softmax_again(to, partial, factor);
 #pragma unroll
-      for (int i = 0; i < kThreadRows; ++i) state.sum[i] = partial[i];
-    }
+    for (int i = 0; i < kThreadRows; ++i) state.sum[i] = partial[i];
   };
 
   // Once Q has landed.
@@ -367,6 +359,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     }
     first_softmax(to);
     if constexpr (L::two_p) {
+      if (ptx::vote_sync_any(state.sum[0] < 0.0f || state.sum[1] < 0.0f)) ptx::wgmma_wait_group<0>();
       await_values();
       finish_o(divisor, ended_slot);
     }
