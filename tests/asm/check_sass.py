@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the machine code that ptxas made of the kernel and checks that it is still what the PTX means: docs/sass.md says
-what and how.
+"""Reads the machine code that ptxas made of the kernel for Blackwell and checks that it is still what the PTX means:
+docs/sass.md says what and how. The reading and what holds for every kernel serve check_hopper_sass.py too.
 
     check_sass.py PTX CUBIN PTXAS NVDISASM_DIRECTORY...
 
@@ -65,7 +65,7 @@ def read_sections(text):
 
 def successors(code, labels):
     """For each instruction, the indices of those that may follow it. A return goes back to behind every call; a BSYNC goes
-    on where any BSSY of its register says."""
+    on where the BSSY of its register says: right behind itself if any says so, else where any of them says."""
     def target(instruction):
         label = re.search(r'`\((.+?)\)', instruction.operands)
         if not label or label[1] not in labels:
@@ -89,7 +89,8 @@ def successors(code, labels):
         elif base == 'RET':
             following = list(returns)
         elif base == 'BSYNC':
-            following = following + meeting.get(x.operands.strip(), [])
+            targets = meeting.get(x.operands.strip(), [])
+            following = following if i + 1 in targets else following + targets
         elif base in ('EXIT', 'BPT') and always:
             following = []
         result.append(following)
@@ -218,16 +219,32 @@ def highest_register(code):
     return max(int(r) for x in code for r in re.findall(r'\bR(\d+)', x.operands))
 
 
-def check_entry(ptx, code, labels):
+def count_of(code, opcode):
+    return sum((x.opcode + '.').startswith(opcode + '.') for x in code)
+
+
+def differences(ptx, code, counted):
+    """Complaints about local memory, and about instructions and register counts that are not those of the PTX. `counted` is
+    like COUNTED."""
     complaints = [x.text + ': local memory' for x in code if x.base() in ('LDL', 'STL')]
-    for opcode, pattern in COUNTED.items():
-        wanted, got = len(re.findall(pattern, ptx)), sum(x.base() == opcode for x in code)
+    for opcode, pattern in counted.items():
+        wanted, got = len(re.findall(pattern, ptx)), count_of(code, opcode)
         if wanted != got:
             complaints.append('%d %s where the PTX has %d' % (got, opcode, wanted))
     wanted = sorted((m[1], int(m[2])) for m in re.finditer(r'setmaxnreg\.(inc|dec)\.sync\.aligned\.u32 (\d+);', ptx))
     if sorted(register_counts(code)) != wanted:
         complaints.append('register counts %s where the PTX has %s' % (sorted(register_counts(code)), wanted))
-    return complaints + undrained_loads(code, labels) + unfenced_stores(code, labels) + late_hand_overs(code, labels)
+    return complaints
+
+
+def check_entry(ptx, code, labels):
+    return (differences(ptx, code, COUNTED) + undrained_loads(code, labels) + unfenced_stores(code, labels)
+            + late_hand_overs(code, labels))
+
+
+def describe_loops(code, labels):
+    return ['softmax loop: %d instructions, %d exponentials, P stored from %d and handed over from %d' %
+            ((len(loop),) + hand_over_of_p(loop)) for loop in softmax_loops(code, labels)]
 
 
 NEGATIVE = '''.version 9.0
@@ -281,30 +298,36 @@ def record(line):
             file.write(line + '\n')
 
 
-def main():
-    ptx_path, cubin, ptxas = sys.argv[1:4]
-    nvdisasm = find_nvdisasm(sys.argv[4:])
+def judge(title, ptx_path, cubin, directories, counted, check, describe, probe=lambda nvdisasm: []):
+    """The exit status of a check of one kernel: check(ptx, code, labels) complains about an entry, describe(code, labels) says
+    a line for each of its loops, probe(nvdisasm) complains about the check itself. What is recorded begins with `title`."""
+    nvdisasm = find_nvdisasm(directories)
     if not nvdisasm:
         print('skipped: there is no nvdisasm beside nvcc, in .toolchain/, on PATH, or from "pip install nvidia-cuda-nvdisasm"')
         return SKIPPED
     bodies, sections = read_bodies(ptx_path), read_sections(disassemble(nvdisasm, cubin))
-    complaints = check_probes(nvdisasm, ptxas)
-    if set(bodies) != set(sections):
+    complaints = probe(nvdisasm)
+    if not bodies or set(bodies) != set(sections):
         complaints.append('entries %s where the PTX has %s' % (sorted(sections), sorted(bodies)))
     for name in sorted(set(bodies) & set(sections)):
         code, labels = sections[name]
-        counts = ', '.join('%d %s' % (sum(x.base() == op for x in code), op) for op in COUNTED)
+        counts = ', '.join('%d %s' % (count_of(code, op), op) for op in counted)
         size = '%s: %d instructions, stall sum %d, highest register R%d' % (
             name, len(code), sum(x.stall for x in code), highest_register(code))
-        record('machine code: ' + size)
+        record(title + ': ' + size)
         print('%s, %s; registers %s' % (size, counts, register_counts(code)))
-        for loop in softmax_loops(code, labels):
-            print('  softmax loop: %d instructions, %d exponentials, P stored from %d and handed over from %d' %
-                  ((len(loop),) + hand_over_of_p(loop)))
-        complaints += [name + ': ' + c for c in check_entry(bodies[name], code, labels)]
+        for line in describe(code, labels):
+            print('  ' + line)
+        complaints += [name + ': ' + c for c in check(bodies[name], code, labels)]
     for complaint in complaints:
         print(complaint)
     return 1 if complaints else 0
+
+
+def main():
+    ptx_path, cubin, ptxas = sys.argv[1:4]
+    return judge('machine code', ptx_path, cubin, sys.argv[4:], COUNTED, check_entry, describe_loops,
+                 lambda nvdisasm: check_probes(nvdisasm, ptxas))
 
 
 if __name__ == '__main__':

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes the disassembly of the kernel in one place at a time, each time into something that check_sass.py exists to
-find, and expects a complaint. It must have none about the text as it is.
+"""Changes the disassembly of the kernel in one place at a time, each time into something that check_sass.py or
+check_hopper_sass.py exists to find, and expects a complaint. It must have none about the text as it is.
 
-    check_sass_mutants.py PTX CUBIN NVDISASM_DIRECTORY...
+    check_sass_mutants.py blackwell|hopper PTX CUBIN NVDISASM_DIRECTORY...
 """
 import re
 import sys
 
-from check_sass import SKIPPED, check_entry, disassemble, find_nvdisasm, read_bodies, read_sections
+import check_hopper_sass
+import check_sass
+from check_sass import SKIPPED, disassemble, find_nvdisasm, read_bodies, read_sections
 
 WAITS = 0x3F << 52  # the scoreboards that an instruction waits for: bits 11 to 16 of the control word, which begins at bit 41
 
@@ -27,39 +29,73 @@ def replaced(pattern, replacement):
     return change
 
 
-MUTANTS = {
-    'no instruction waits for its loads': without_waits,
-    'no store is waited for': lambda text: text.replace('FENCE.VIEW.ASYNC.T', 'FENCE.VIEW.ASYNC.S'),
-    'a store to local memory': replaced(r'STS\.128 \[', 'STL.128 ['),
-    'a load from tensor memory less': replaced(r'LDTM', 'NOP'),
-    'a store to tensor memory less': replaced(r'STTM', 'NOP'),
-    'P is handed over as a whole': replaced(r'(STTM[\s\S]*?)SYNCS\.ARRIVE', r'\1NOP'),
-    'an MMA less': replaced(r'UTCHMMA', 'NOP'),
-    'a commit less': replaced(r'UTCBAR', 'NOP'),
-    'a bulk load less': replaced(r'UTMALDG', 'NOP'),
-    'a role without its registers': replaced(r'USETMAXREG', 'NOP'),
-    'a role with other registers': replaced(r'(USETMAXREG\S* .*)0x[0-9a-f]+', r'\g<1>0x18'),
+def everywhere(pattern, replacement):
+    def change(text):
+        changed, count = re.subn(pattern, replacement, text, flags=re.M)
+        if not count:
+            raise ValueError('the disassembly has no ' + pattern)
+        return changed
+    return change
+
+
+# The change, and words of the complaint that it must give.
+BLACKWELL = {
+    'no instruction waits for its loads': (without_waits, 'LDTM on scoreboard'),
+    'no store is waited for': (everywhere(r'FENCE\.VIEW\.ASYNC\.T', 'FENCE.VIEW.ASYNC.S'), 'STTM may be in flight'),
+    'a store to local memory': (replaced(r'STS\.128 \[', 'STL.128 ['), 'local memory'),
+    'a load from tensor memory less': (replaced(r'LDTM', 'NOP'), 'LDTM where the PTX has'),
+    'a store to tensor memory less': (replaced(r'STTM', 'NOP'), 'STTM where the PTX has'),
+    'P is handed over as a whole': (replaced(r'(STTM[\s\S]*?)SYNCS\.ARRIVE', r'\1NOP'), 'arrive of P stands behind'),
+    'an MMA less': (replaced(r'UTCHMMA', 'NOP'), 'UTCHMMA where the PTX has'),
+    'a commit less': (replaced(r'UTCBAR', 'NOP'), 'UTCBAR where the PTX has'),
+    'a bulk load less': (replaced(r'UTMALDG', 'NOP'), 'UTMALDG where the PTX has'),
+    'a role without its registers': (replaced(r'USETMAXREG', 'NOP'), 'register counts'),
+    'a role with other registers': (replaced(r'(USETMAXREG\S* .*)0x[0-9a-f]+', r'\g<1>0x18'), 'register counts'),
 }
 
+WAIT = r'WARPGROUP\.DEPBAR\.LE gsb0, '
+# The text from a wait for scores on.
+AFTER_SCORES = '(' + WAIT + r'0x1[\s\S]*?)'
+HOPPER = {
+    'the scores are awaited before the value product is issued': (
+        replaced(r'WARPGROUP\.ARRIVE(?=(?:(?!HGMMA)[\s\S])*HGMMA[^;]*tnspB)', 'WARPGROUP.DEPBAR.LE gsb0, 0x0'),
+        'before the value product is issued'),
+    'the first wait of a step is for both products': (
+        replaced(WAIT + '0x1', 'WARPGROUP.DEPBAR.LE gsb0, 0x0'), 'first wait behind both products'),
+    'the value product is awaited before the exponentials': (
+        replaced(AFTER_SCORES + r'MUFU\.EX2 ', r'\1WARPGROUP.DEPBAR.LE gsb0, 0x0 ; MUFU.EX2 '), 'exponentials run beside'),
+    'an exponential behind the wait': (replaced(AFTER_SCORES + r'MUFU\.EX2', r'\1NOP'), 'exponentials run beside'),
+    'a score MMA less': (replaced(r'HGMMA[^;]*, RZ, !UPT', 'NOP'), 'score product'),
+    'a value MMA less': (replaced(r'HGMMA[^;]*tnspB', 'NOP'), 'value product'),
+    'scores of another shape': (replaced(r'HGMMA\.64x128x16', 'HGMMA.64x64x16'), 'score product'),
+    'a loop of more instructions': (everywhere(r'^(\s+/\*[0-9a-f]{4,}\*/\s+FFMA.*\n.*\n)', r'\1\1'), 'instructions for a block'),
+    'a register beyond the budget': (replaced(r'FFMA R\d+', 'FFMA R250'), 'highest register'),
+    'a store to local memory': (replaced(r'STSM\.', 'STL.'), 'local memory'),
+    'a bulk load less': (replaced(r'UTMALDG', 'NOP'), 'UTMALDG where the PTX has'),
+    'a consumer without its registers': (replaced(r'USETMAXREG', 'NOP'), 'register counts'),
+}
+KERNELS = {'blackwell': (check_sass.check_entry, BLACKWELL), 'hopper': (check_hopper_sass.check_entry, HOPPER)}
 
-def complaints_about(text, bodies):
+
+def complaints_about(text, bodies, check_entry):
     sections = read_sections(text)
     return [c for name in bodies for c in check_entry(bodies[name], *sections[name])]
 
 
 def main():
-    nvdisasm = find_nvdisasm(sys.argv[3:])
+    check_entry, mutants = KERNELS[sys.argv[1]]
+    nvdisasm = find_nvdisasm(sys.argv[4:])
     if not nvdisasm:
         print('skipped: there is no nvdisasm')
         return SKIPPED
-    bodies = read_bodies(sys.argv[1])
-    text = disassemble(nvdisasm, sys.argv[2])
-    failed = [('as it is', c) for c in complaints_about(text, bodies)]
-    for name, change in MUTANTS.items():
-        found = complaints_about(change(text), bodies)
+    bodies = read_bodies(sys.argv[2])
+    text = disassemble(nvdisasm, sys.argv[3])
+    failed = [('as it is', c) for c in complaints_about(text, bodies, check_entry)]
+    for name, (change, words) in mutants.items():
+        found = complaints_about(change(text), bodies, check_entry)
         print('%s: %d complaints%s' % (name, len(found), ', first: ' + found[0] if found else ''))
-        if not found:
-            failed.append((name, 'nothing was found'))
+        if not any(words in complaint for complaint in found):
+            failed.append((name, 'no complaint says "%s"' % words))
     for name, complaint in failed:
         print('FAILED: %s: %s' % (name, complaint))
     return 1 if failed else 0
