@@ -331,15 +331,13 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     if constexpr (decltype(masked)::value) mask(block);
     if constexpr (!L::two_p) await_values();
     float factor[kThreadRows];
-    if (softmax(to, factor)) {
-      if constexpr (L::two_p) {
-        ptx::wgmma_wait_group<0>();
-        ptx::tied(o);
-      }
+    // A warp of its own may move; all of the warpgroup wait together, as .aligned instructions of wgmma demand.
+    const bool moved = softmax(to, factor);
+    if constexpr (L::two_p) await_values();
+    if (__builtin_expect(moved, false)) {
 #pragma unroll
       for (int i = 0; i < kOutputs; ++i) o[i] = __fmul_rn(o[i], factor[i / 2 % 2]);
     }
-    if constexpr (L::two_p) await_values();
   };
   // The first block of a task: O of the task before it leaves.
   const auto seam = [&](Probabilities& from, Probabilities& to) {
