@@ -139,6 +139,15 @@ std::vector<Litmus> wgmma() {
                 ", %d5, %d6, %p6, 1, 1, 0, 0") +
            kCommit + wait(),
        "illegal instruction"},
+      {"warpgroup: one warp fences once more",
+       kLoaded + kFence + by_warp(1, kFence) + mma() + kCommit + wait() + kKeep, "illegal instruction"},
+      {"warpgroup: one warp closes one more group",
+       kLoaded + kFence + mma() + kCommit + by_warp(1, kCommit) + wait() + kKeep, "illegal instruction"},
+      {"warpgroup: one warp waits once more", kLoaded + kFence + mma() + kCommit + by_warp(1, wait()) + wait() + kKeep,
+       "illegal instruction"},
+      {"warpgroup: one warp does not wait",
+       kLoaded + kFence + mma() + kCommit + "  @%p1 bra UNWAITED;\n" + wait() + "UNWAITED:\n",
+       "asynchronous work that nobody waited for + illegal instruction"},
       {"warpgroup: setmaxnreg counts of their own",
        line("setp.eq.u32 %p6, %warp, 3") + line("@%p6 setmaxnreg.dec.sync.aligned.u32 24") +
            line("@!%p6 setmaxnreg.dec.sync.aligned.u32 32"),

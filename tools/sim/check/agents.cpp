@@ -298,6 +298,19 @@ void Checker::register_counts_differ(const Warp& w, const Op* op, uint32_t regis
   findings_.push_back(std::move(f));
 }
 
+void Checker::warpgroup_differs(const Warp& w, const Op* op, const Op* other) {
+  const uint32_t first = first_of_place(op_index(other)), then = op ? first_of_place(op_index(op)) : first;
+  if (again(FindingKind::warpgroup_parted, first, then)) return;
+  Finding f = new_finding(FindingKind::warpgroup_parted, first, then);
+  f.warning = true;
+  f.cta = w.cta->id;
+  f.cycle = w.time;
+  f.first = "another warp of the warpgroup: " + place(*w.cta, other);
+  f.second = role(warp_of(w)) + ": " + (op ? place(*w.cta, op) : "exit, without it");
+  f.chain = "the same wgmma instructions in all warps of the warpgroup";
+  findings_.push_back(std::move(f));
+}
+
 uint32_t Checker::commit_issued(const Warp& w, const Event& event) {
   const Actor who = actor(w, event.lane);
   if (event.target != w.cta) require_begun(w, event.op, 1u << event.lane, *event.target, barrier_of(event));

@@ -68,6 +68,7 @@ class Checker final : public Observer {
   void cluster_barrier_passed(const Warp& w, const Op* op, Mask lanes) override;
   void fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) override;
   void register_counts_differ(const Warp& w, const Op* op, uint32_t registers) override;
+  void warpgroup_differs(const Warp& w, const Op* op, const Op* other) override;
   void mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) override;
   void mbarrier_invalidated(const Warp& w, const Op* op, int lane, uint32_t address) override;
   void mbarrier_arriving(const Warp& w, const Op* op, Mask lanes, const Cta& owner, uint32_t address) override;

@@ -22,6 +22,7 @@ std::string kind_name(FindingKind kind) {
     case FindingKind::unbalanced_bytes: return "bytes that no phase accounts for";
     case FindingKind::global_overlap: return "two CTAs write the same global memory";
     case FindingKind::register_counts: return "setmaxnreg counts that differ in a warpgroup";
+    case FindingKind::warpgroup_parted: return "wgmma instruction of a part of a warpgroup";
     case FindingKind::store_not_waited: return "tcgen05.st handed over without wait::st";
     case FindingKind::wait_of_another_warp: return "wgmma that another warp has waited for";
   }

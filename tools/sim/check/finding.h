@@ -25,6 +25,7 @@ enum class FindingKind : uint8_t {
   global_overlap,   // two CTAs write the same global memory
   // Model::silicon: deviations from the ISA that hardware does not mind, warnings.
   register_counts,  // setmaxnreg of the warps of a warpgroup with different counts
+  warpgroup_parted, // a wgmma instruction that not all warps of a warpgroup execute
   store_not_waited, // tcgen05.st handed over without wait::st
   wait_of_another_warp,  // what a wgmma reads is written again after another warp of its warpgroup has waited for it
 };

@@ -99,6 +99,7 @@ struct WgmmaGroups {
   uint32_t open = 1;              // number of the group that commit_group will close
   uint32_t known = 0;             // the warp has waited for the groups up to this one
   uint32_t fences = 0;            // wgmma.fence
+  uint64_t executed = 0;          // wgmma instructions of any kind
   uint64_t issued = 0;            // wgmma.mma_async
   uint64_t landed = 0;            // how many of them, which complete in order
   uint64_t core_free = 0, last_done = 0;  // cycles
@@ -268,15 +269,21 @@ struct WgmmaWork {
   Row a[4];                 // A in registers, as they were at issue
   std::vector<std::byte> operands;  // under adversarial timing: A and B as they were read
 };
-// The wgmma.mma_async instructions of a warpgroup, for the warps that have yet to execute them.
 struct WgmmaIssue {
   const Op* op;
   uint64_t a, b;
   bool accumulate;
 };
-struct Warpgroup {
+// What the first warp of a warpgroup to come there executed, for the warps that have yet to.
+template <class T>
+struct WarpgroupHistory {
   uint64_t first = 0;              // how many have been forgotten
-  std::vector<WgmmaIssue> issues;
+  std::vector<T> items;
+};
+struct Warpgroup {
+  WarpgroupHistory<const Op*> executed;  // wgmma instructions of any kind
+  WarpgroupHistory<WgmmaIssue> issued;   // wgmma.mma_async
+  bool differs = false;                  // Model::silicon: its warps have executed different ones, and it was reported
 };
 
 // One cp.async of a warp.

@@ -73,6 +73,9 @@ class Observer {
   virtual void fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) = 0;
   // Model::silicon: a setmaxnreg where another warp of the warpgroup asked for so many registers.
   virtual void register_counts_differ(const Warp& w, const Op* op, uint32_t registers) = 0;
+  // Model::silicon: where another warp of the warpgroup executed the wgmma instruction `other`, this one executed `op`; null:
+  // it has exited.
+  virtual void warpgroup_differs(const Warp& w, const Op* op, const Op* other) = 0;
 
   // ---- mbarriers, by shared address; those that others may signal are their owner's ----
   virtual void mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) = 0;

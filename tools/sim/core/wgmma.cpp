@@ -53,7 +53,26 @@ uint32_t d_registers(const Op* op) {
   return columns_of(op) / (half_accumulators(op) ? 4 : 2);
 }
 
-// As whole_warp, for an instruction of the whole warpgroup.
+// Null for the first warp of the warpgroup that comes to its n-th item; else what that one had there. `count`:
+// how many items a warp has behind it.
+template <class T>
+const T* remembered(Warp& w, WarpgroupHistory<T>& history, uint64_t WgmmaGroups::* count, const T& now) {
+  constexpr size_t kKept = 256;  // those that all have executed are forgotten now and then
+  if (history.items.size() >= kKept) {
+    const Warp* warps = w.cta->warps.data() + w.index / 4 * 4;
+    uint64_t done = warps[0].wgmma.*count;
+    for (int i = 1; i < 4; ++i) done = std::min(done, warps[i].wgmma.*count);
+    history.items.erase(history.items.begin(), history.items.begin() + std::ptrdiff_t(done - history.first));
+    history.first = done;
+  }
+  const uint64_t n = w.wgmma.*count - history.first;
+  ++(w.wgmma.*count);
+  if (n < history.items.size()) return &history.items[n];
+  history.items.push_back(now);
+  return nullptr;
+}
+
+// As whole_warp, for an instruction that the warps of a warpgroup execute alike (9.7.15.5, 9.7.15.7).
 bool in_warpgroup(Warp& w, const Op* op, Mask mask) {
   if (!whole_warp(w, op, mask)) return false;
   if (mask != kAllLanes || w.index / 4 * 4 + 4 > w.cta->warps.size()) {
@@ -61,6 +80,16 @@ bool in_warpgroup(Warp& w, const Op* op, Mask mask) {
         w, op, Fault::Kind::illegal_instruction,
         "wgmma needs a warpgroup: four whole warps, the first of which has a number that is a multiple of 4");
   }
+  Warpgroup& group = w.cta->warpgroups[w.index / 4];
+  const Op* const* const other = remembered(w, group.executed, &WgmmaGroups::executed, op);
+  if (other == nullptr || *other == op || group.differs) return true;
+  if (w.cta->launch->model != Model::silicon) {
+    fault(w, op, Fault::Kind::illegal_instruction,
+          "another warp of the warpgroup executed " + place(*w.cta, *other) +
+              " in its place: all four must execute the same wgmma instructions");
+  }
+  group.differs = true;
+  if (w.cta->observer) w.cta->observer->warpgroup_differs(w, op, *other);
   return true;
 }
 
@@ -89,30 +118,18 @@ MatrixDescriptor from(MatrixDescriptor d, bool mn_major, uint32_t mn) {
   return d;
 }
 
-// The warps of a warpgroup execute the same instructions with the same operands, whoever comes first.
+// The warps of a warpgroup execute the same wgmma.mma_async with the same operands.
 void check_same(Warp& w, const Op* op, const WgmmaIssue& now) {
-  Warpgroup& group = w.cta->warpgroups[w.index / 4];
-  const uint64_t n = w.wgmma.issued - group.first;
-  if (n == group.issues.size()) {
-    group.issues.push_back(now);
-  } else {
-    const WgmmaIssue& first = group.issues[n];
-    if (first.op != now.op)
-      fault(w, op, Fault::Kind::illegal_instruction,
-            "another warp of the warpgroup executed " + place(*w.cta, first.op) +
-                " in its place: all four must execute the same wgmma.mma_async");
-    if (first.a != now.a || first.b != now.b || first.accumulate != now.accumulate)
-      fault(w, op, Fault::Kind::illegal_instruction,
-            "the matrix descriptors or scale-d differ from those of another warp of the warpgroup");
-  }
-  ++w.wgmma.issued;
-  constexpr size_t kKept = 256;  // those that all have executed are forgotten now and then
-  if (group.issues.size() < kKept) return;
-  const Warp* warps = w.cta->warps.data() + w.index / 4 * 4;
-  uint64_t done = warps[0].wgmma.issued;
-  for (int i = 1; i < 4; ++i) done = std::min(done, warps[i].wgmma.issued);
-  group.issues.erase(group.issues.begin(), group.issues.begin() + std::ptrdiff_t(done - group.first));
-  group.first = done;
+  const WgmmaIssue* const first =
+      remembered(w, w.cta->warpgroups[w.index / 4].issued, &WgmmaGroups::issued, now);
+  if (first == nullptr) return;
+  if (first->op != now.op)
+    fault(w, op, Fault::Kind::illegal_instruction,
+          "another warp of the warpgroup executed " + place(*w.cta, first->op) +
+              " in its place: all four must execute the same wgmma.mma_async");
+  if (first->a != now.a || first->b != now.b || first->accumulate != now.accumulate)
+    fault(w, op, Fault::Kind::illegal_instruction,
+          "the matrix descriptors or scale-d differ from those of another warp of the warpgroup");
 }
 
 // Accumulators of an operation in flight may be those of the next one of the same shape, and of no other.
@@ -450,16 +467,28 @@ void land_wgmma(const Event& event) {
   }
 }
 
-std::string wgmma_mismatch(const Cta& cta) {
-  for (size_t i = 0; i + 4 <= cta.warps.size(); i += 4) {
-    for (size_t k = 1; k < 4; ++k) {
-      if (cta.warps[i + k].wgmma.issued == cta.warps[i].wgmma.issued) continue;
-      return "the warps of a warpgroup executed different numbers of wgmma.mma_async: " +
-             role_name(cta, uint32_t(i)) + " " + std::to_string(cta.warps[i].wgmma.issued) + ", " +
-             role_name(cta, uint32_t(i + k)) + " " + std::to_string(cta.warps[i + k].wgmma.issued);
+void check_warpgroups(Cta& cta) {
+  for (size_t first = 0; first + 4 <= cta.warps.size(); first += 4) {
+    Warp* const warps = cta.warps.data() + first;
+    const auto [least, most] = std::minmax_element(warps, warps + 4, [](const Warp& a, const Warp& b) {
+      return std::pair(a.wgmma.issued, a.wgmma.executed) < std::pair(b.wgmma.issued, b.wgmma.executed);
+    });
+    Warpgroup& group = cta.warpgroups[first / 4];
+    const bool issues = least->wgmma.issued != most->wgmma.issued;
+    if (!issues && least->wgmma.executed == most->wgmma.executed) continue;
+    if (issues || cta.launch->model != Model::silicon) {
+      const auto count = [&](const Warp& w) {
+        return role_name(cta, w.index) + " " + std::to_string(issues ? w.wgmma.issued : w.wgmma.executed);
+      };
+      fault(cta, least->index, nullptr, Fault::Kind::illegal_instruction,
+            std::string("the warps of a warpgroup executed different numbers of ") +
+                (issues ? "wgmma.mma_async: " : "wgmma instructions: ") + count(*most) + ", " + count(*least));
+    }
+    if (!group.differs && cta.observer) {
+      cta.observer->warpgroup_differs(*least, nullptr,
+                                      group.executed.items[least->wgmma.executed - group.executed.first]);
     }
   }
-  return {};
 }
 
 // ---- from PTX

@@ -2,8 +2,6 @@
 // The tensor core's side of wgmma: what happens when a warp's part of a wgmma.mma_async completes.
 #pragma once
 
-#include <string>
-
 #include "machine.h"
 
 namespace fa4::sim {
@@ -15,8 +13,8 @@ void read_wgmma_operands(const Event& event);  // under adversarial timing, betw
 void complete_wgmmas(Warp& warp);
 // Nobody else can run: a wait of which the warp's own part is complete is over. True if it was one.
 bool let_wgmma_wait_go(Warp& warp, Fragment& fragment);
-// "" or why the warps of a warpgroup have not executed the same wgmma.mma_async instructions; when they have
-// exited.
-std::string wgmma_mismatch(const Cta& cta);
+// When its warps have exited: those of a warpgroup have executed the same number of wgmma instructions, or it is
+// a fault.
+void check_warpgroups(Cta& cta);
 
 }  // namespace fa4::sim

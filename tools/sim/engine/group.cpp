@@ -448,7 +448,7 @@ void Group::check_nothing_in_flight(const Cta& cta) const {
 }
 
 void Group::finish(Cta& cta) {
-  if (const std::string mismatch = wgmma_mismatch(cta); !mismatch.empty()) fault(cta, 0, nullptr, Fault::Kind::illegal_instruction, mismatch);
+  check_warpgroups(cta);
   if (!cta.tmem_allocations.empty()) {
     fault(cta, 0, nullptr, Fault::Kind::illegal_instruction,
           "the CTA ended with " + std::to_string(cta.tmem_allocations.front().columns) + " TMEM columns allocated: tcgen05.dealloc is missing");

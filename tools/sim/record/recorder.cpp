@@ -38,6 +38,7 @@ class CtaRecorder final : public Observer {
     r.bytes = columns * 128;  // of the warp's 32 lanes of tensor memory
   }
   void register_counts_differ(const Warp&, const Op*, uint32_t) override {}
+  void warpgroup_differs(const Warp&, const Op*, const Op*) override {}
   void tmem_waited(const Warp&, bool) override {}
   void tmem_delivered(const Warp&, uint32_t, uint32_t) override {}
   void tmem_allocated(const Warp&, const Op*, uint32_t, uint32_t, uint32_t) override {}

@@ -357,7 +357,8 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     }
     first_softmax(to);
     if constexpr (L::two_p) {
-      if (ptx::vote_sync_any(state.sum[0] < 0.0f || state.sum[1] < 0.0f)) ptx::wgmma_wait_group<0>();
+      // Never taken, for no sum is negative: like the branch in softmax, it keeps the exponentials in front of the wait.
+      if (ptx::vote_sync_any(state.sum[0] < 0.0f || state.sum[1] < 0.0f)) ptx::bar_warp_sync();
       await_values();
       finish_o(divisor, ended_slot);
     }
