@@ -25,8 +25,43 @@ struct Harmless {
 // Of the kernels of one architecture.
 inline std::span<const Harmless> harmless(const KernelList& kernels) {
   static const Harmless hopper[] = {
-      {Because::nothing_to_order, "remove bar.warp.sync", "ptx::bar_warp_sync();", "",
+      // ---- waits and arrivals that another path covers ----
+      {Because::another_path, "wait on the neighbour", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
+       "if (v_key >= 0) load_kv(params.v",
+       "the next slot holds what is consumed next: consumers release it later than this one", 64},
+      {Because::nothing_to_order, "remove arrive", "cta.bar.kv_empty.arrive_if(slot, lane == 0);", "<- last(",
+       "the last block of all: nobody fills its slot again"},
+      {Because::nothing_to_order, "arrive at the neighbour", "cta.bar.kv_empty.arrive_if(slot, lane == 0);",
+       "<- last(", "as without it"},
+      // ---- the end of the grid ----
+      {Because::nothing_to_order, "remove wait_group", "ptx::cp_async_bulk_wait_group<0>();", "",
+       "wait_group.read 0 in the loop has seen the sources read; that the writes have landed is what the end "
+       "of the grid means"},
+      {Because::nothing_to_order, "wait_group leaves one more", "ptx::cp_async_bulk_wait_group<0>();", "",
+       "as without it"},
+      // ---- fences and joins with nothing to order ----
+      {Because::nothing_to_order, "remove wgmma.fence",
+       "ptx::wgmma_fence(); <- issue_values(p, v.index, accumulate);", "<- issue(from)",
+       "the fence in front of the scores stands behind the same writes of P and O; nothing writes them between "
+       "the products"},
+      {Because::nothing_to_order, "remove bar.warp.sync", "ptx::bar_warp_sync();", nullptr,
        "bar.sync follows, which gathers the warp"},
+      {Because::nothing_to_order, "remove bar.warp.sync", "ptx::bar_warp_sync();",
+       "finish_rows(state, task, first_position); <- seam(",
+       "the shuffle of the next task's record gathers the warp before anything .aligned", 64},
+      {Because::another_path, "remove bar.warp.sync", "ptx::bar_warp_sync();",
+       "finish_rows(state, task, first_position); <- seam(",
+       "the shuffle of the next task's record gathers the warp before anything .aligned", 128},
+      {Because::nothing_to_order, "remove bar.warp.sync", "if constexpr (!L::two_p) ptx::bar_warp_sync();",
+       "decltype(masked)::value) mask(block)",
+       "with it in the source, the compiler makes selections of what the lanes do differently; without it, branches",
+       64},
+      {Because::nothing_to_order, "remove bar.warp.sync",
+       "if constexpr (!L::two_p) ptx::bar_warp_sync();  // else the vote of softmax joins the lanes, which may differ "
+       "here <- if (block >= unmasked) mask(block);",
+       nullptr, "the first block of all: the vote of first_softmax gathers the warp before anything .aligned", 64},
+      {Because::nothing_to_order, "remove bar.warp.sync", "if (ptx::vote_sync_any(state.sum[0] < 0.0f", "",
+       "never executed", 128},
   };
   static const Harmless blackwell[] = {
       // ---- waits that another path makes redundant ----

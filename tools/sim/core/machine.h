@@ -180,6 +180,10 @@ struct MBarrier {
   uint32_t signallers[kMaxClusterSize] = {}, signallers_now[kMaxClusterSize] = {};
   uint32_t seen[32] = {};  // [warp]: phases that it has seen complete
   bool completed_by_thread = false;  // the last complete phase: by an arrival, not by bytes or MMAs
+  // Under adversarial timing, of the last complete phase: every warp's first test_wait comes too early, while no thread can know;
+  // mask of the warps that have made it.
+  bool late = false;
+  uint32_t tested_early = 0;
 
   void signalled_by(uint32_t rank, uint32_t warp) {
     signallers[rank] |= 1u << warp;

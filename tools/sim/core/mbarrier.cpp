@@ -25,6 +25,8 @@ void complete_phase_if_due(Cta& cta, MBarrier& barrier, uint64_t time) {
   if (cta.observer) cta.observer->mbarrier_completed(cta, barrier.address, barrier.phase);
   ++barrier.phase;
   barrier.completed_by_thread = false;
+  barrier.late = cta.random && drawn(cta, 4) == 0;
+  barrier.tested_early = 0;
   barrier.pending = barrier.expected;
   for (uint32_t rank = 0; rank < cta.cluster->size; ++rank) barrier.signallers_now[rank] = 0;
   for (Warp& w : cta.warps) {
@@ -226,10 +228,15 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
   Fragment& f = w.fragment();
   // A try_wait may return false whenever it likes, and a test_wait while bytes or MMAs have completed the phase but no thread
   // can know; to each lane on its own, hardware asks once for all of them. Programs put a test_wait early, with a wait behind
-  // it for the case that it fails: often enough it does.
+  // it for the case that it fails: often enough it does, and sometimes that of every warp, so that none learns it from another.
   const bool may_suspend = op->mode & 4;
-  const bool may_fail = may_suspend || !find_mbarrier(*w.cta, address)->known();
-  if (passed && w.cta->random && may_fail && drawn(*w.cta, may_suspend ? 16 : 4) == 0) {
+  MBarrier& asked = *find_mbarrier(*w.cta, address);
+  const bool may_fail = may_suspend || !asked.known();
+  const uint32_t warp = 1u << w.index;
+  if (passed && !may_suspend && may_fail && asked.late && !(asked.tested_early & warp)) {
+    asked.tested_early |= warp;
+    passed = 0;
+  } else if (passed && w.cta->random && may_fail && drawn(*w.cta, may_suspend ? 16 : 4) == 0) {
     const bool together = w.cta->launch->model == Model::silicon || drawn(*w.cta, 4) == 0;
     passed &= Mask(together ? 0 : mixed(drawn(*w.cta, ~0ull)));
     f.time_limit = may_suspend;
@@ -256,8 +263,7 @@ const Op* wait(Warp& w, const Op* op, Mask mask) {
   f.time_limit = false;
   if (passed) {
     ++w.counters.barrier_waits;
-    MBarrier* const barrier = find_mbarrier(*w.cta, address);
-    barrier->seen[w.index] = barrier->phase;
+    asked.seen[w.index] = asked.phase;
   }
   if (passed && w.cta->observer) {
     each_address(w, op, passed, [&](Mask lanes, uint32_t at) { w.cta->observer->mbarrier_waited(w, op, lanes, at); });

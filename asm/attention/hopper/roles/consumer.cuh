@@ -213,8 +213,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
       ptx::ld_shared_v4(x[0], x[1], x[2], x[3], at);
       ptx::st_shared_v4(at, x[0] ^ signs, x[1] ^ signs, x[2] ^ signs, x[3] ^ signs);
     }
-    ptx::fence_proxy_async_shared_cta();
-    ptx::bar_sync<kWarpgroupThreads>(kOrderBarrier + L::consumers + consumer);
+    ptx::fence_proxy_async_shared_cta();  // the barrier of the order, before the product, joins the warpgroup
   };
 
   const auto wait_q = [&] {
@@ -235,7 +234,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
       const int32_t visible = Mask<config.mask>{}.keys(position, params.seq_q, params.seq_kv).end;
       mask_row(s, i, visible - block * config.block_keys, static_cast<int>(thread % 4));
     }
-    if constexpr (!L::two_p) ptx::bar_warp_sync();  // else the vote of softmax joins the lanes, which differ here
+    if constexpr (!L::two_p) ptx::bar_warp_sync();  // else the vote of softmax joins the lanes, which may differ here
   };
   // The block in `s` by its own maximum: P to `to`, and O's factor.
   const auto softmax_again = [&](Probabilities& to, float(&partial)[kThreadRows], float(&factor)[kThreadRows]) {
