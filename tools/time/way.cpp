@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <span>
 
 namespace fa4::time {
 
@@ -35,8 +36,9 @@ class Ways {
     return to == 1 ? function_.code[i].base() == "EXIT" : graph_.node_of[i] == int32_t(to);
   }
 
-  std::vector<uint32_t> starts(uint32_t from) const {
-    if (from == 0) return {0};
+  std::span<const uint32_t> starts(uint32_t from) const {
+    static constexpr uint32_t first[] = {0};
+    if (from == 0) return first;
     return following_[graph_.nodes[from].instruction];
   }
 
