@@ -185,7 +185,8 @@ CLI::App* add_time(CLI::App& app, TimeRequest& r) {
   add_shape(time, r.problem);
   add_problem(time, r.problem);
   add_device(time, r.problem);
-  time->add_option("--chip", r.gpu, "Whose numbers")->check(CLI::IsMember({"b200", "b300", "h200"}))->capture_default_str()->group("Model");
+  time->add_option("--chip", r.chip, "Whose numbers; default: those of the GPU that is simulated")->check(CLI::IsMember({"b200", "b300", "h200"}))->group("Model");
+  time->add_option("--parameters", r.parameters_path, "Report of `fa4 verify --json` on such a GPU: take the numbers that it measured")->group("Model");
   time->add_option("--cta", r.cta, "The CTA whose SM is timed; default: the one with the most work")->check(CLI::NonNegativeNumber)->group("Model");
   const char* other = "Another program's launch";
   CLI::Option* record = time->add_option("--record", r.record_path, "What FA4SIM_RECORD wrote while that program ran")->group(other);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "asm/attention/kernels.h"
 #include "asm/attention/task.h"
+#include "devices.h"
 #include "findings.h"
 #include "guarded.h"
 #include "runtime/image.h"
@@ -191,6 +193,47 @@ Subject read_subject(const TimeRequest& request) {
   return subject;
 }
 
+// Whose numbers go with which simulated GPU.
+struct Chip {
+  std::string_view name, simulated, compute_capability;
+};
+constexpr Chip kChips[] = {{"b200", "sm_100", "10.0"}, {"b300", "sm_103", "10.3"}, {"h200", "sm_90", "9.0"}};
+
+// As the options say, and makes the simulated GPU the one that goes with it.
+const Chip& choose_chip(const TimeRequest& request) {
+  const char* environment = std::getenv("FA4SIM_GPU");
+  std::string_view simulated = request.problem.gpu;
+  if (simulated.empty() && request.chip.empty() && environment) simulated = environment;
+  const Chip* chosen = nullptr;
+  for (const Chip& chip : kChips) {
+    if (!request.chip.empty() ? chip.name == request.chip : chip.simulated == (simulated.empty() ? "sm_100" : simulated))
+      chosen = &chip;
+  }
+  if (!chosen) throw Refusal(fmt::format("FA4SIM_GPU {}: sm_90, sm_100 and sm_103 are accepted", simulated));
+  if (!simulated.empty() && simulated != chosen->simulated)
+    throw Refusal(fmt::format("--chip {} --gpu {}: with these numbers goes --gpu {}", request.chip, simulated, chosen->simulated));
+  simulate(std::string(chosen->simulated));
+  return *chosen;
+}
+
+// The numbers of the chip; those that a report of `fa4 verify` has replace the table's. `taken`: which GPU measured how many.
+fa4::time::Gpu numbers_of(const Chip& chip, const std::string& path, std::string& taken) {
+  fa4::time::Gpu gpu = fa4::time::gpu_of(chip.name);
+  if (path.empty()) return gpu;
+  std::ifstream file(path);
+  const nlohmann::json report = nlohmann::json::parse(file, nullptr, false);
+  if (!report.is_object() || !report.contains("times") || !report["times"].contains("measured"))
+    throw Refusal(fmt::format("--parameters {}: no report of `fa4 verify --json` from a GPU that was timed", path));
+  const nlohmann::json& device = report["gpu"];
+  if (device["compute_capability"] != chip.compute_capability)
+    throw Refusal(fmt::format("--parameters {}: measured on a GPU of compute capability {}; a {} has {}", path,
+                              device["compute_capability"].get<std::string>(), gpu.name, chip.compute_capability));
+  const nlohmann::json& measured = report["times"]["measured"];
+  for (const auto& [name, value] : measured.items()) fa4::time::set_measured(gpu, name, value.get<double>());
+  taken = fmt::format("{} numbers as measured on an {}: {}", measured.size(), device["name"].get<std::string>(), path);
+  return gpu;
+}
+
 std::string percent(double part, double whole) {
   return whole > 0 && part / whole >= 0.0005 ? fmt::format("{:.1f}", 100 * part / whole) : "-";
 }
@@ -363,7 +406,8 @@ void write_pictures(const TimeRequest& request, const Subject& subject, const fa
 int predict_checked(const TimeRequest& request) {
   const std::string nvdisasm = fa4::time::find_nvdisasm({FA4_NVDISASM_PLACES});
   if (nvdisasm.empty()) throw Refusal(fa4::time::how_to_get_nvdisasm());
-  const fa4::time::Gpu gpu = fa4::time::gpu_of(request.gpu);
+  std::string numbers_taken;
+  const fa4::time::Gpu gpu = numbers_of(choose_chip(request), request.parameters_path, numbers_taken);
   const Subject subject =
       request.record_path.empty()
           ? record_attention(request, request.problem.sms ? request.problem.sms : gpu.sm_count)
@@ -386,6 +430,7 @@ int predict_checked(const TimeRequest& request) {
   line("kernel", subject.kernel);
   line("", subject.title);
   line("GPU", fmt::format("{}, predicted from its machine code; nothing here was measured on one", gpu.name));
+  if (!numbers_taken.empty()) line("numbers", numbers_taken);
   line("predicted",
        fmt::format("{} cycles from the first instruction to the last SM's end: {:.1f} us at {} MHz",
                    grouped(report.cycles), microseconds(report.cycles), gpu.clock_mhz));

@@ -11,7 +11,8 @@ namespace fa4::cli {
 
 struct TimeRequest {
   RunRequest problem;
-  std::string gpu = "b200";  // whose numbers
+  std::string chip;             // whose numbers: "b200", "b300", "h200"; "": of the GPU that is simulated
+  std::string parameters_path;  // report of `fa4 verify --json` from a GPU: the numbers that it measured
   std::string image_path;    // fatbinary with the same entries in place of the built-in image
   int64_t cta = -1;          // the CTA whose SM is timed; -1: the one with the most work
   // Another program's launch: what FA4SIM_RECORD wrote, which launch in it (from 0, -1: the last), and the

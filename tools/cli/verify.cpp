@@ -20,6 +20,8 @@
 #include "tools/conformance/driver_rows.h"
 #include "tools/conformance/isolated.h"
 #include "tools/conformance/support_table.h"
+#include "tools/probe/probe.h"
+#include "tools/time/parameters.h"
 
 namespace fa4::cli {
 namespace {
@@ -267,6 +269,42 @@ void check_attention(const Source& source, bool real, Report& report) {
   fmt::print("\n{}{}", heading("Attention"), table.text());
 }
 
+// ---- times ------------------------------------------------------------------------------------------------------------
+
+// Returns JSON text: the numbers that were measured, by name.
+class ProbeWorker : public Worker {
+ public:
+  explicit ProbeWorker(const Source& source) : gpu_(source.library, source.ordinal) {}
+  std::string work(size_t, bool*) override {
+    json measured = json::object();
+    for (const probe::Measured& m : probe::measure(gpu_)) measured[std::string(m.name)] = m.value;
+    return measured.dump();
+  }
+
+ private:
+  support::Gpu gpu_;
+};
+
+// What the model of time rests on, beside what it has for such a GPU. Another figure is no finding: it is what `fa4 time --parameters`
+// is for.
+void measure_times(const Source& source, const DeviceText& device, Report& report) {
+  const char* const chip = device.major == 9 ? "h200" : device.minor == 3 ? "b300" : "b200";
+  const fa4::time::Gpu model = fa4::time::gpu_of(chip);
+  json measured;
+  run_isolated(
+      1, 60, [&] { return std::make_unique<ProbeWorker>(source); },
+      [&](size_t, const JobEnd& end) {
+        if (end.ended_process) throw std::runtime_error("the kernels that measure times: " + end.result);
+        measured = json::parse(end.result);
+      });
+  Table table({"number", ">measured", fmt::format(">model of a {}", model.name), "unit"});
+  for (const fa4::time::Parameter& p : fa4::time::parameters())
+    if (measured.contains(p.name))
+      table.add({p.name, fmt::format("{:.2f}", double(measured[p.name])), std::to_string(model.*p.member), p.unit});
+  fmt::print("\n{}{}", heading("Times, in cycles of the SM's clock (fa4 time --parameters takes them from the JSON report)"), table.text());
+  report.document["times"] = {{"chip", chip}, {"measured", std::move(measured)}};
+}
+
 }  // namespace
 
 int verify(const VerifyRequest& request) {
@@ -314,6 +352,7 @@ int verify(const VerifyRequest& request) {
       const auto image_runs = [](int number) { return image_runs_on(builtin_entries(), uint32_t(number)); };
       if (devices.real && image_runs(10 * device.major + device.minor)) {
         check_attention(*devices.real, true, report);
+        measure_times(*devices.real, device, report);
       } else {
         if (devices.real)
           fmt::print("\nThe image has no code for this GPU ({}): attention runs on the simulated GPU.\n",

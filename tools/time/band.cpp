@@ -24,8 +24,9 @@ Band band(Replay& replay, const Function& sass, const Gpu& gpu, uint64_t nominal
   vary(gpu, Arbitration::round_robin, "the longest ways between synchronising instructions",
        "the recorded run does not tell which");
   std::swap(replay.program.segments, replay.longest);
-  for (const Parameter& p : parameters()) {
-    if (gpu.measured || p.high == 0) continue;
+  for (size_t i = 0; i < parameters().size(); ++i) {
+    const Parameter& p = parameters()[i];
+    if (gpu.measured || p.high == 0 || (gpu.replaced >> i & 1)) continue;
     for (uint32_t value : {p.low, p.high}) {
       if (value == gpu.*p.member) continue;
       Gpu changed = gpu;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parameters.h"
 
+#include <cmath>
+#include <iterator>
+
 #include "sass.h"
 
 namespace fa4::time {
@@ -41,8 +44,8 @@ constexpr Parameter kParameters[] = {
     {"try_wait of a complete phase, to use", "cycles", &Gpu::wait_latency, 38, 38, 38, 0, 0, "[H], [=H]"},
     {"arrive to the waiter's use", "cycles", &Gpu::wake_latency, 39, 39, 39, 39, 118,
      "[H]: 44 with the branch behind it; [Q] 123 by test_wait"},
-    {"bar.sync", "cycles", &Gpu::bar_base, 22, 22, 30, 0, 0, "[Q] [H]"},
-    {"bar.sync, each warp", "tenths of a cycle", &Gpu::bar_warp_tenths, 20, 20, 26, 0, 0, "[Q] [H]"},
+    {"bar.sync", "cycles", &Gpu::bar_base, 22, 22, 23, 0, 0, "[Q]; [H] a chain with loads behind the barriers"},
+    {"bar.sync, each warp", "tenths of a cycle", &Gpu::bar_warp_tenths, 20, 20, 21, 0, 0, "[Q] [H]"},
     {"fence.proxy.async", "cycles", &Gpu::proxy_fence, 12, 12, 12, 0, 0, "[H] at least"},
     {"fence, CTA", "cycles", &Gpu::membar, 30, 30, 30, 0, 0, "[H] 22-36"},
     {"TMEM load", "bytes a cycle and warp", &Gpu::tmem_load_rate, 128, 128, 0, 53, 128,
@@ -88,6 +91,19 @@ Gpu gpu_of(std::string_view name) {
                 "'; b200, b300 and h200 are accepted");
   for (const Parameter& p : kParameters) gpu.*p.member = p.*column;
   return gpu;
+}
+
+void set_measured(Gpu& gpu, std::string_view name, double value) {
+  static_assert(std::size(kParameters) <= 64);
+  for (size_t i = 0; i < std::size(kParameters); ++i) {
+    if (kParameters[i].name != name) continue;
+    if (!(value >= 0.5 && value < 1e6))
+      throw Error("'" + std::string(name) + "' was measured as " + std::to_string(value) + "; 1 to 1000000 is accepted");
+    gpu.*kParameters[i].member = uint32_t(std::lround(value));
+    gpu.replaced |= uint64_t(1) << i;
+    return;
+  }
+  throw Error("the model has no number '" + std::string(name) + "'");
 }
 
 }  // namespace fa4::time

@@ -15,6 +15,7 @@ struct Gpu {
   const char* name = "";
   bool measured =
       false;  // the numbers of this GPU were measured by us on one; else what follows is a prediction
+  uint64_t replaced = 0;  // [bit: index into parameters()]: the number was measured on the very GPU (set_measured)
   uint32_t clock_mhz = 0, sm_count = 0;
   // Issue.
   uint32_t ffma, ffma_pair, imad, alu, uniform, memory_issue;
@@ -44,6 +45,10 @@ std::span<const Parameter> parameters();
 
 // "b200", "b300" or "h200". Throws Error for another name.
 Gpu gpu_of(std::string_view name);
+
+// Numbers that were measured on the very GPU, by name; fractions are rounded. Such a number has no range any more. Throws Error
+// for a name that the table does not have, and for a value that no GPU can have.
+void set_measured(Gpu& gpu, std::string_view name, double value);
 
 // How a scheduler chooses among warps that could issue, where the last one does not go on.
 enum class Arbitration : uint8_t { round_robin, descending, oldest };

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small kernels that measure what the model of time rests on: cycles of one SM's clock for a stretch of instructions, run three times, the
+// last one kept. probe.cpp says which number of the model comes of each.
+#include <cstdint>
+
+#include "asm/ptx/fence.cuh"
+#include "asm/ptx/mbarrier.cuh"
+#include "asm/ptx/sync.cuh"
+
+#if __CUDA_ARCH__ >= 1000
+#include "asm/ptx/tcgen05.cuh"
+#else
+#include "asm/ptx/wgmma.cuh"
+#endif
+
+namespace {
+
+using namespace fa4;
+
+constexpr int kRuns = 3;
+
+__device__ __forceinline__ uint32_t clock_now() {
+  uint32_t t;
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(t)::"memory");
+  return t;
+}
+__device__ __forceinline__ uint32_t shared_address(const void* p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
+// Cycles of `body`, which is given the number of the run, to cycles[warp].
+template <class Body>
+__device__ __forceinline__ void timed(uint32_t* cycles, Body body) {
+#pragma unroll 1
+  for (int run = 0; run < kRuns; ++run) {
+    __syncthreads();
+    const uint32_t begin = clock_now();
+    body(run);
+    const uint32_t end = clock_now();
+    if (threadIdx.x % 32 == 0) cycles[threadIdx.x / 32] = end - begin;
+  }
+}
+
+// `count` of them over eight independent results, so that no one waits for its own.
+template <int count, class One>
+__device__ __forceinline__ void independent(uint32_t* cycles, One one) {
+  uint32_t x[8];
+  for (int i = 0; i < 8; ++i) x[i] = 0x3f000000 + threadIdx.x * 8 + i;
+  timed(cycles, [&](int) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) one(x[i % 8]);
+  });
+  uint32_t sum = 0;
+  for (int i = 0; i < 8; ++i) sum += x[i];
+  if (sum == 1) cycles[32] = sum;  // so that all of them count
+}
+
+}  // namespace
+
+#define PROBE(name, threads) extern "C" __global__ void __launch_bounds__(threads, 1) probe_##name(uint32_t* cycles)
+
+// ---- pipes: one warp on each scheduler ----
+PROBE(ffma, 128) {
+  independent<512>(cycles, [](uint32_t& x) { asm volatile("fma.rn.f32 %0, %0, 0f3F7FFFF0, %0;" : "+r"(x)); });
+}
+PROBE(imad, 128) {
+  const uint32_t factor = threadIdx.x | 1, term = threadIdx.x + 77;
+  independent<512>(cycles, [&](uint32_t& x) { asm volatile("mad.lo.u32 %0, %0, %1, %2;" : "+r"(x) : "r"(factor), "r"(term)); });
+}
+PROBE(alu, 128) {
+  const uint32_t a = threadIdx.x * 3, b = threadIdx.x + 77;
+  independent<512>(cycles, [&](uint32_t& x) { asm volatile("lop3.b32 %0, %0, %1, %2, 0x6a;" : "+r"(x) : "r"(a), "r"(b)); });
+}
+PROBE(ex2, 128) {
+  independent<256>(cycles, [](uint32_t& x) { asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+r"(x)); });
+}
+PROBE(lg2, 128) {
+  independent<256>(cycles, [](uint32_t& x) { asm volatile("lg2.approx.ftz.f32 %0, %0;" : "+r"(x)); });
+}
+PROBE(ex2_chain, 32) {
+  uint32_t x = 0x3f000000 + threadIdx.x;
+  timed(cycles, [&](int) {
+#pragma unroll
+    for (int i = 0; i < 128; ++i) asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+r"(x));
+  });
+  if (x == 1) cycles[32] = x;
+}
+
+// ---- shared memory and shuffles: chains, each step needs the one before ----
+template <int words>
+__device__ __forceinline__ void chase(uint32_t* cycles) {
+  __shared__ alignas(16) uint32_t memory[32 * words];
+  uint32_t at = shared_address(memory) + threadIdx.x * 4 * words, others = 0;
+  for (int i = 0; i < words; ++i) memory[threadIdx.x * words + i] = at;
+  timed(cycles, [&](int) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i) {
+      uint32_t a = 0, b = 0, c = 0;
+      if constexpr (words == 1) asm volatile("ld.shared.u32 %0, [%0];" : "+r"(at)::"memory");
+      if constexpr (words == 2) asm volatile("ld.shared.v2.u32 {%0, %1}, [%0];" : "+r"(at), "=r"(a)::"memory");
+      if constexpr (words == 4)
+        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%0];" : "+r"(at), "=r"(a), "=r"(b), "=r"(c)::"memory");
+      others ^= a ^ b ^ c;  // all words are wanted, or a narrower load would do
+    }
+  });
+  if (at + others == 1) cycles[32] = at;
+}
+PROBE(lds_32, 32) { chase<1>(cycles); }
+PROBE(lds_64, 32) { chase<2>(cycles); }
+PROBE(lds_128, 32) { chase<4>(cycles); }
+PROBE(shuffle, 32) {
+  uint32_t x = threadIdx.x;
+  timed(cycles, [&](int) {
+#pragma unroll
+    for (int i = 0; i < 128; ++i) asm volatile("shfl.sync.bfly.b32 %0, %0, %1, 31, 0xffffffff;" : "+r"(x) : "r"(1 << i % 5));
+  });
+  if (x == 99) cycles[32] = x;
+}
+
+// ---- barriers ----
+PROBE(wait_complete, 32) {  // a chain of waits for a phase that is complete
+  __shared__ uint64_t barrier;
+  uint32_t at = shared_address(&barrier);
+  if (threadIdx.x == 0) ptx::mbarrier_init(at, 1);
+  __syncthreads();
+  if (threadIdx.x == 0) ptx::mbarrier_arrive(at);
+  __syncthreads();
+  timed(cycles, [&](int) {
+#pragma unroll
+    for (int i = 0; i < 64; ++i) {
+      asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;\nselp.b32 %0, %0, 0, p;\n}" : "+r"(at)::"memory");
+    }
+  });
+  if (at == 1) cycles[32] = at;
+}
+PROBE(hand_over, 64) {  // two warps that wait for each other in turn, 64 times
+  __shared__ uint64_t barriers[2];
+  const uint32_t warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
+  const uint32_t mine = shared_address(&barriers[warp]), other = shared_address(&barriers[1 - warp]);
+  if (threadIdx.x % 32 == 0) ptx::mbarrier_init(mine, 1);
+  const auto wait = [&](int i) {
+    while (!ptx::mbarrier_try_wait_parity(mine, i & 1)) {
+    }
+  };
+  timed(cycles, [&](int) {
+    if (threadIdx.x % 32 != 0) return;
+    if (warp == 0) {
+#pragma unroll
+      for (int i = 0; i < 64; ++i) ptx::mbarrier_arrive(other), wait(i);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 64; ++i) wait(i), ptx::mbarrier_arrive(other);
+    }
+  });
+}
+// A chain: a load behind the barrier gives the next barrier's number.
+template <int threads>
+__device__ __forceinline__ void barrier_chain(uint32_t* cycles) {
+  __shared__ uint32_t number;
+  const uint32_t at = shared_address(&number);
+  if (threadIdx.x == 0) number = 1;
+  __syncthreads();
+  uint32_t next = 1;
+  timed(cycles, [&](int) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i) {
+      asm volatile("bar.sync %0, %1;" ::"r"(next), "n"(threads) : "memory");
+      asm volatile("ld.shared.u32 %0, [%1];" : "=r"(next) : "r"(at) : "memory");
+    }
+  });
+  if (next == 0) cycles[32] = next;
+}
+PROBE(bar_sync_4, 128) { barrier_chain<128>(cycles); }
+PROBE(bar_sync_12, 384) { barrier_chain<384>(cycles); }
+
+// ---- the tensor core: `count` products of N = 128, K = 16, and the wait for them ----
+
+// Of a tile without swizzle: 128 bytes from 8 columns of K to the next 8, 256 from 8 rows to the next 8. Made before the clock is read.
+__device__ __forceinline__ uint64_t descriptor(const void* tile, uint64_t version) {
+  const uint64_t bits = static_cast<uint64_t>((shared_address(tile) & 0x3ffff) >> 4) | uint64_t{128 >> 4} << 16 | uint64_t{256 >> 4} << 32 | version;
+  uint64_t opaque;
+  asm volatile("mov.b64 %0, %1;" : "=l"(opaque) : "l"(bits));
+  return opaque;
+}
+
+#if __CUDA_ARCH__ >= 1000
+constexpr uint32_t kInstruction = 1u << 4 | 128 / 8 << 17 | 128 / 16 << 24;  // f32, f16, N = 128, M = 128
+
+// All tensor memory for `body`, which is given its address, with zeros in 128 columns from kOperand on.
+constexpr uint32_t kOperand = 256;
+template <class Body>
+__device__ __forceinline__ void with_tensor_memory(Body body) {
+  __shared__ alignas(16) uint32_t allocated;
+  if (threadIdx.x < 32) {
+    ptx::tcgen05_alloc<512>(shared_address(&allocated));
+    ptx::tcgen05_relinquish_alloc_permit();
+  }
+  ptx::tcgen05_fence_before_thread_sync();
+  __syncthreads();
+  ptx::tcgen05_fence_after_thread_sync();
+  const uint32_t tmem = *const_cast<volatile uint32_t*>(&allocated), lanes = (threadIdx.x & ~31u) << 16;
+  const uint32_t zeros[16] = {};
+  for (int i = 0; i < 8; ++i) ptx::tcgen05_st_32x32b(tmem + kOperand + 16 * i + lanes, zeros);
+  ptx::tcgen05_wait_st();
+  ptx::tcgen05_fence_before_thread_sync();
+  __syncthreads();
+  ptx::tcgen05_fence_after_thread_sync();
+  body(tmem);
+  ptx::tcgen05_fence_before_thread_sync();
+  __syncthreads();
+  ptx::tcgen05_fence_after_thread_sync();
+  if (threadIdx.x < 32) ptx::tcgen05_dealloc<512>(tmem);
+}
+
+template <int count, bool a_shared>
+__device__ __forceinline__ void products(uint32_t* cycles) {
+  __shared__ alignas(1024) uint8_t tiles[2][4096];
+  __shared__ alignas(16) uint64_t barrier;
+  const uint32_t bar = shared_address(&barrier);
+  for (uint32_t i = threadIdx.x; i < sizeof tiles / 4; i += 128) reinterpret_cast<uint32_t*>(tiles)[i] = 0;
+  if (threadIdx.x == 0) ptx::mbarrier_init(bar, 1);
+  ptx::fence_proxy_async_shared_cta();
+  __syncthreads();
+  const uint64_t a_tile = descriptor(tiles[0], uint64_t{1} << 46), b_tile = descriptor(tiles[1], uint64_t{1} << 46);
+  uint32_t parity = 0;
+  const uint32_t warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
+  with_tensor_memory([&](uint32_t tmem) {
+    timed(cycles, [&](int) {
+      if (warp == 0 && ptx::elect_sync()) {
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+          if constexpr (a_shared)
+            ptx::tcgen05_mma_f16_ss(tmem, a_tile, b_tile, kInstruction, i > 0);
+          else
+            ptx::tcgen05_mma_f16_ts(tmem, tmem + kOperand, b_tile, kInstruction, i > 0);
+        }
+        ptx::tcgen05_commit(bar);
+      }
+      while (!ptx::mbarrier_try_wait_parity(bar, parity)) {
+      }
+      parity ^= 1;
+    });
+  });
+}
+
+// ---- tensor memory: each of four warps reads or writes 32 or 16 columns of its lanes at a time ----
+template <int count>
+__device__ __forceinline__ void tensor_loads(uint32_t* cycles) {
+  with_tensor_memory([&](uint32_t tmem) {
+    float r[count][32];
+    timed(cycles, [&](int) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) ptx::tcgen05_ld_32x32b(r[i], tmem + kOperand + 32 * i + ((threadIdx.x & ~31u) << 16));
+      ptx::tcgen05_wait_ld();
+#pragma unroll
+      for (int i = 0; i < count; ++i) ptx::delivered(r[i]);
+    });
+    float sum = 0;
+    for (int i = 0; i < count; ++i)
+      for (int k = 0; k < 32; ++k) sum += r[i][k];
+    if (sum == 1.0f) cycles[32] = 1;
+  });
+}
+template <int count>
+__device__ __forceinline__ void tensor_stores(uint32_t* cycles) {
+  with_tensor_memory([&](uint32_t tmem) {
+    uint32_t r[16];
+    for (uint32_t& x : r) asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(x) : "l"(cycles + 63) : "memory");
+    timed(cycles, [&](int) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) ptx::tcgen05_st_32x32b(tmem + 16 * i + ((threadIdx.x & ~31u) << 16), r);
+      ptx::tcgen05_wait_st();
+    });
+  });
+}
+PROBE(tensor_load_1, 128) { tensor_loads<1>(cycles); }
+PROBE(tensor_load_4, 128) { tensor_loads<4>(cycles); }
+PROBE(tensor_store_1, 128) { tensor_stores<1>(cycles); }
+PROBE(tensor_store_8, 128) { tensor_stores<8>(cycles); }
+PROBE(tensor_store_24, 128) { tensor_stores<24>(cycles); }
+
+PROBE(ffma_pair, 128) {
+  uint64_t x[8];
+  for (int i = 0; i < 8; ++i) x[i] = (0x3f0000003f000000ull + threadIdx.x * 8 + i);
+  const uint64_t factor = 0x3f7ffff03f7ffff0ull + threadIdx.x;
+  timed(cycles, [&](int) {
+#pragma unroll
+    for (int i = 0; i < 512; ++i) asm volatile("fma.rn.f32x2 %0, %0, %1, %0;" : "+l"(x[i % 8]) : "l"(factor));
+  });
+  uint64_t sum = 0;
+  for (int i = 0; i < 8; ++i) sum += x[i];
+  if (sum == 1) cycles[32] = 1;
+}
+#else
+template <int count, bool a_shared>
+__device__ __forceinline__ void products(uint32_t* cycles) {
+  __shared__ alignas(1024) uint8_t tiles[2][4096];
+  for (uint32_t i = threadIdx.x; i < sizeof tiles / 4; i += 128) reinterpret_cast<uint32_t*>(tiles)[i] = 0;
+  ptx::fence_proxy_async_shared_cta();
+  __syncthreads();
+  const uint64_t a_tile = descriptor(tiles[0], 0), b_tile = descriptor(tiles[1], 0);
+  float d[64] = {};
+  uint32_t a[a_shared ? 1 : 4 * count];  // each product has registers of its own, as the assembler wants them
+  for (uint32_t& x : a) asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(x) : "l"(cycles + 63) : "memory");  // 0
+  timed(cycles, [&](int) {
+    ptx::tied(d);
+    ptx::tied(a);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      if constexpr (a_shared)
+        ptx::wgmma_ss<ptx::MmaType::f16>(d, a_tile, b_tile, true);
+      else
+        ptx::wgmma_rs<ptx::MmaType::f16>(d, a + 4 * i, b_tile, true);
+    }
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<0>();
+    ptx::tied(d);
+  });
+  if (d[threadIdx.x % 64] == 1.0f) cycles[32] = 1;
+}
+#endif
+PROBE(products_shared_8, 128) { products<8, true>(cycles); }
+PROBE(products_shared_24, 128) { products<24, true>(cycles); }
+PROBE(products_other_8, 128) { products<8, false>(cycles); }
+PROBE(products_other_24, 128) { products<24, false>(cycles); }
