@@ -575,6 +575,35 @@ class Time(unittest.TestCase):
                 self.assertAlmostEqual(sum(role["cycles"].values()), report["cycles"], delta=1)
             self.assertGreater(sum(part["cycles"] for part in report["loop"]), 2048)
 
+    def test_hopper(self):
+        for arguments in (("--gpu", "sm_90"), ("--chip", "h200")):
+            for dim, mask in ((64, "--causal"), (128, None)):
+                text, report = self.predict(*arguments, "--head-dim", dim, *filter(None, [mask]))
+                self.assertEqual((report["gpu"], report["tasks"]), ("H200", 1))
+                self.assertIn("consumer 0", text)
+                # Its tensor core does 4096 FLOP a cycle: 2048 for both products of a tile of 128 x 128 x 128.
+                self.assertAlmostEqual(report["tensor_core_share"], report["tiles"] * 2048 / report["cycles"], delta=0.001)
+                self.assertGreater(report["tensor_core_share"], 0.5)
+
+    def test_numbers_that_a_gpu_measured(self):
+        numbers = self.report.with_name("verify.json")
+        verified = {"gpu": {"name": "NVIDIA B200", "compute_capability": "10.0"}, "times": {"measured": {"EX2": 15.7, "MUFU latency": 18.2}}}
+        numbers.write_text(json.dumps(verified))
+        _, table = self.predict()
+        text, report = self.predict("--parameters", numbers)
+        self.assertIn("2 numbers as measured on an NVIDIA B200", text)
+        self.assertEqual([report["numbers"][name]["value"] for name in ("EX2", "MUFU latency", "ALU")], [16, 18, 2])
+        self.assertGreater(report["cycles"], table["cycles"])
+        self.assertTrue(any("MUFU latency" in v["with"] for v in table["variations"]))
+        self.assertFalse(any("MUFU latency" in v["with"] for v in report["variations"]))
+        self.assertIn("compute capability 10.0; a H200 has 9.0", fa4("time", *self.SHAPE, "--chip", "h200", "--parameters", numbers, expect=2))
+        verified["times"]["measured"] = {"frobnication": 3}
+        numbers.write_text(json.dumps(verified))
+        self.assertIn("frobnication", fa4("time", *self.SHAPE, "--parameters", numbers, expect=3))
+        for text in ("", "[]", "{}", '{"times": 3}'):
+            numbers.write_text(text)
+            self.assertIn("no report of `fa4 verify --json`", fa4("time", *self.SHAPE, "--parameters", numbers, expect=2))
+
     def test_the_same_twice(self):
         self.assertEqual(self.predict()[1], self.predict("--threads", 2)[1])
 
@@ -621,7 +650,7 @@ class Time(unittest.TestCase):
         self.assertIn("pip install nvidia-cuda-nvdisasm", result.stderr)
 
     def test_refusals(self):
-        for arguments, word in ((("--chip", "b100"), "b200"), (("--cta", 7), "CTAs 0 to 0"), (("--heads", 0), "heads"), (("--image", PTX), "both PTX and a cubin")):
+        for arguments, word in ((("--chip", "b100"), "b200"), (("--chip", "h200", "--gpu", "sm_100"), "goes --gpu sm_90"), (("--cta", 7), "CTAs 0 to 0"), (("--heads", 0), "heads"), (("--image", PTX), "both PTX and a cubin")):
             with self.subTest(arguments=arguments):
                 self.assertIn(word, fa4("time", *self.SHAPE, *arguments, expect=2))
 

@@ -222,7 +222,8 @@ fa4::time::Gpu numbers_of(const Chip& chip, const std::string& path, std::string
   if (path.empty()) return gpu;
   std::ifstream file(path);
   const nlohmann::json report = nlohmann::json::parse(file, nullptr, false);
-  if (!report.is_object() || !report.contains("times") || !report["times"].contains("measured"))
+  if (!report.is_object() || !report.contains("gpu") || !report.contains("times") || !report["times"].is_object() ||
+      !report["times"].contains("measured"))
     throw Refusal(fmt::format("--parameters {}: no report of `fa4 verify --json` from a GPU that was timed", path));
   const nlohmann::json& device = report["gpu"];
   if (device["compute_capability"] != chip.compute_capability)
