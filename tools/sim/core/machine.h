@@ -179,7 +179,7 @@ struct MBarrier {
   // phase.
   uint32_t signallers[kMaxClusterSize] = {}, signallers_now[kMaxClusterSize] = {};
   uint32_t seen[32] = {};  // [warp]: phases that it has seen complete
-  bool completed_by_thread = false;  // the last complete phase: by an arrival, not by bytes or MMAs
+  bool completed_by_thread = false;  // the last complete phase: by its arrival or its complete_tx, not by a copy or an MMA
   // Under adversarial timing, of the last complete phase: every warp's first test_wait comes too early, while no thread can know;
   // mask of the warps that have made it.
   bool late = false;

@@ -208,7 +208,9 @@ const Op* expect_lanes(Warp& w, const Op* op, Mask mask) {
     const int lane = first_lane(mask);
     const auto [owner, barrier] = require(w, op, lane);
     const uint32_t bytes = w.rows[op->b].lane[lane];
+    const uint32_t phase = barrier.phase;
     check(w, op, op->size == 0 ? expect_tx(owner, barrier, bytes) : complete_tx(owner, barrier, bytes, w.time));
+    if (barrier.phase != phase) barrier.completed_by_thread = true;
   }
   return op + 1;
 }
