@@ -33,12 +33,12 @@ void Checker::shared_cells(const Actor& who, const Access& access, uint32_t addr
 }
 
 void Checker::shared_cells(const Actor& who, const Access& access, uint32_t address, uint32_t bytes,
-                           bool write, Sense sense, Neighbour& neighbour) {
+                           bool write, Sense sense, Neighbour& neighbour, bool remembered) {
   const auto cells = [&](Cell* from, size_t count, Readers& more, uint32_t first) {
     if (write)
       write_cells(from, count, 1, more, first, who, access, sense, Tensor::no);
     else
-      read_cells(from, count, 1, more, first, who, access, sense, Tensor::no, neighbour);
+      read_cells(from, count, 1, more, first, who, access, sense, Tensor::no, neighbour, remembered);
   };
   if (bytes_of_word_.empty() && address % 4 == 0 && bytes % 4 == 0) {
     cells(&shared_[address / 4], bytes / 4, shared_readers_, address / 4);

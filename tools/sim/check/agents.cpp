@@ -226,16 +226,21 @@ void Checker::mma_issued(const Warp& w, const Op* op, int lane, const MmaAccess&
   ++who.warp->now;
 }
 
-// A warp's part of a wgmma.mma_async is taken to read all of A and B: nothing says which warp reads what of A.
+// A warp's part of a wgmma.mma_async is taken to read all of A and B: nothing says which warp reads what of A. The four warps of a
+// warpgroup execute the same ones, so what a later write is held against is one read for all four, from the first issue on.
 void Checker::wgmma_issued(const Warp& w, const Op* op, const WgmmaAccess& wgmma) {
   const Actor who = actor(w, 0);
-  const Access access{Agent::wgmma, 0, uint16_t(wgmma_stream(warp_of(w))), Time(wgmma.number), op_index(op), warp_of(w)};
-  newest_wgmma_[warp_of(w)] = access;
+  const uint32_t warp = warp_of(w), first = first_of_warpgroup(warp);
+  const Time number = Time(wgmma.number);
+  newest_wgmma_[warp] = {Agent::wgmma, 0, uint16_t(wgmma_stream(warp)), number, op_index(op), warp};
+  const Access access{Agent::wgmma, 0, uint16_t(wgmma_stream(first)), number, op_index(op), first | kWarpgroup};
+  const bool first_issue = number > newest_warpgroup_wgmma_[first];
+  if (first_issue) newest_warpgroup_wgmma_[first] = number;
   if (cta_->launch->model == Model::silicon) note_wgmma_cause(w, Time(wgmma.number));
   const auto read_operand = [&](const MatrixDescriptor& d, bool mn_major, uint32_t rows) {
     Neighbour neighbour;
     each_chunk(d, mn_major, rows, [&](uint32_t, uint32_t, uint32_t address) {
-      shared_cells(who, access, flat(*w.cta, address), 16, false, Sense::async, neighbour);
+      shared_cells(who, access, flat(*w.cta, address), 16, false, Sense::async, neighbour, first_issue);
     });
   };
   if (wgmma.a) read_operand(*wgmma.a, wgmma.a_mn_major, 64);
@@ -278,7 +283,7 @@ void Checker::learn_wgmma_cause(const Warp& w, Time number) {
 
 bool Checker::warpgroup_knows(const Actor& who, const Access& before) const {
   if (before.agent != Agent::wgmma) return false;
-  const uint32_t first = first_of_warpgroup(before.lanes);
+  const uint32_t first = first_of_warpgroup(before.lanes & ~kWarpgroup);
   for (uint32_t warp = first; warp < first + 4; ++warp) {
     if (who.group->clock.plain[wgmma_stream(warp)] >= before.time) return true;
   }

@@ -59,6 +59,7 @@ void Checker::begin(const Cta& cta) {
   newest_mma_.assign(lanes_, 0);
   copies_.clear();
   newest_wgmma_.assign(warps_.size(), {});
+  newest_warpgroup_wgmma_.assign(warps_.size(), 0);
   wgmma_causes_.assign(warps_.size(), {});
   streams_.clear();
   snapshots_.clear();
@@ -251,7 +252,10 @@ bool Checker::knows(const std::vector<Time>& clock, const Actor& who, const Acce
       return true;
     }
     case Agent::mma: return clock[kMmaStream + rank_of(a.index)] >= a.time;
-    case Agent::wgmma: return clock[wgmma_stream(a.lanes)] >= a.time;
+    case Agent::wgmma: {
+      const Time* const streams = clock.data() + a.index;
+      return a.lanes & kWarpgroup ? *std::min_element(streams, streams + 4) >= a.time : *streams >= a.time;
+    }
     case Agent::thread_copy:
     case Agent::copy_in:
     case Agent::copy_out: return a.time != kPending && clock[a.index] >= a.time;
@@ -340,21 +344,22 @@ bool Checker::check(const Actor& who, const Access& before, const Access& now, c
 }
 
 void Checker::read_cells(Cell* cells, size_t count, size_t step, Readers& more, uint64_t first, const Actor& who, const Access& access,
-                         Sense sense, Tensor tensor, Neighbour& neighbour) {
+                         Sense sense, Tensor tensor, Neighbour& neighbour, bool remembered) {
   for (size_t i = 0; i < count * step; i += step) {
     Cell& cell = cells[i];
     if (!neighbour.in_order || cell != neighbour.cell) {
       neighbour.cell = cell;
       neighbour.in_order = cell.write.agent == Agent::nobody || check(who, cell.write, access, &cell, true, false, sense, tensor);
       // The new reader stands for the old one if it comes after it.
-      const bool replaces = cell.read.agent == Agent::nobody || (cell.read.agent == access.agent && cell.read.index == access.index) ||
+      const bool replaces = !remembered || cell.read.agent == Agent::nobody ||
+                            (cell.read.agent == access.agent && cell.read.index == access.index) ||
                             knows(who.group->clock.plain, who, cell.read);
       if (!replaces) {
         remember(more[first + i], cell.read);
         neighbour.in_order = false;
       }
     }
-    cell.read = access;
+    if (remembered) cell.read = access;
   }
 }
 

@@ -107,6 +107,8 @@ class Checker final : public Observer {
     bool operator==(const Access&) const = default;
   };
   static constexpr uint32_t kRemote = 1;
+  // wgmma: that of all four warps of a warpgroup, the first of which is named beside it.
+  static constexpr uint32_t kWarpgroup = 1u << 31;
   static bool is_remote(const Access& a) { return a.agent == Agent::lane && a.lanes == kRemote; }
   using Readers = std::unordered_map<uint64_t, std::vector<Access>>;
   struct Cell {  // of shared or tensor memory
@@ -236,13 +238,15 @@ class Checker final : public Observer {
   static bool knows_proxy(const Actor& who, const Access& access, Sense sense);
   bool fenced_by_writer(const Actor& who, const Access& write, Sense sense) const;
   // Every `step`th cell. `more`: readers beside Cell::read, by first + i. Accesses in several parts hand a neighbour along.
+  // `remembered`: a later write is held against it.
   void read_cells(Cell* cells, size_t count, size_t step, Readers& more, uint64_t first, const Actor& who, const Access& access,
-                  Sense sense, Tensor tensor, Neighbour& neighbour);
+                  Sense sense, Tensor tensor, Neighbour& neighbour, bool remembered = true);
   void write_cells(Cell* cells, size_t count, size_t step, Readers& more, uint64_t first, const Actor& who, const Access& access,
                    Sense sense, Tensor tensor);
   static void remember(std::vector<Access>& readers, const Access& access);
   void shared_cells(const Actor& who, const Access& access, uint32_t address, uint32_t bytes, bool write, Sense sense);
-  void shared_cells(const Actor& who, const Access& access, uint32_t address, uint32_t bytes, bool write, Sense sense, Neighbour& neighbour);
+  void shared_cells(const Actor& who, const Access& access, uint32_t address, uint32_t bytes, bool write, Sense sense, Neighbour& neighbour,
+                    bool remembered = true);
   void global_cells(const Actor& who, const Access& access, uint64_t address, uint32_t bytes, bool write, Sense sense);
   void against_stored_rows(const Actor& who, const Access& access, uint64_t begin, uint64_t end, bool write);
   void between_ctas(const Warp& w, const Op* op, const Actor& who, uint64_t address, uint32_t bytes, bool write);
@@ -341,7 +345,8 @@ class Checker final : public Observer {
   std::vector<MmaStream> mmas_;      // [rank]
   std::map<std::pair<uint32_t, uint32_t>, RemoteUse> remote_uses_;  // by rank of the owner and lane
   std::vector<std::vector<Access>> remote_reads_;  // [rank]: copies to other CTAs that read its memory
-  std::vector<Access> newest_wgmma_;  // [warp]
+  std::vector<Access> newest_wgmma_;          // [warp]
+  std::vector<Time> newest_warpgroup_wgmma_;  // [first warp of a warpgroup]: the newest number that one of its warps has issued
   // Model::silicon: what the warps knew that issued a wgmma for which not all of them have waited.
   struct WgmmaCause {
     Time number;

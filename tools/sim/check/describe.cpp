@@ -18,7 +18,7 @@ std::string Checker::describe_access(const Access& a, bool wrote) const {
     case Agent::owner: who = role(a.index) + ", the whole warp:"; break;
     case Agent::mma: who = "an MMA that " + role(a.index / kLanes) + " issued:"; break;
     case Agent::thread_copy: who = "a cp.async of " + role(a.lanes) + ":"; break;
-    case Agent::wgmma: who = "a wgmma that " + role(a.lanes) + " issued:"; break;
+    case Agent::wgmma: who = "a wgmma that the warpgroup of " + role(a.lanes & ~kWarpgroup) + " issued:"; break;
     case Agent::copy_in:
     case Agent::copy_out: who = "a copy that " + role(a.lanes) + " issued:"; break;
   }
@@ -54,7 +54,11 @@ std::string Checker::last_sync(const Actor& who, const Access& before) const {
     const Time mma = who.group->clock.plain[kMmaStream + rank_of(before.index)];
     return mma == 0 ? "no commit of the MMA warp has been seen" : "the newest MMA whose completion it has seen is number " + std::to_string(mma) + "; this one is number " + std::to_string(before.time);
   } else if (before.agent == Agent::wgmma) {
-    return "the newest wgmma of " + role(before.lanes) + " whose completion it has seen is number " + std::to_string(who.group->clock.plain[before.index]) + "; this one is number " + std::to_string(before.time);
+    const uint32_t warps = before.lanes & kWarpgroup ? 4 : 1, first = before.lanes & ~kWarpgroup;
+    const Time* const streams = who.group->clock.plain.data() + before.index;
+    const Time* const oldest = std::min_element(streams, streams + warps);
+    return "the newest wgmma of " + role(first + uint32_t(oldest - streams)) + " whose completion it has seen is number " + std::to_string(*oldest) +
+           "; this one is number " + std::to_string(before.time);
   } else {
     return before.time == kPending ? "the copy has not completed" : "the completion of that copy has not been waited for";
   }
