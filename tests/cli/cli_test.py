@@ -564,7 +564,7 @@ class Time(unittest.TestCase):
     def test_where_the_cycles_go(self):
         for mask in ((), ("--causal",)):
             text, report = self.predict(*mask)
-            self.assertIn("nothing here was measured on one", text)
+            self.assertIn("the cycles are predicted from the machine code, none was measured", text)
             for part in ("softmax 0", "p_o_rescale[0]", "MUFU", "The loop of dependencies"):
                 self.assertIn(part, text)
             # One task of 32 blocks and 2 stages; the tensor core alone needs 1024 cycles a tile.
@@ -591,18 +591,22 @@ class Time(unittest.TestCase):
         numbers.write_text(json.dumps(verified))
         _, table = self.predict()
         text, report = self.predict("--parameters", numbers)
-        self.assertIn("2 numbers as measured on an NVIDIA B200", text)
+        self.assertIn("2 as measured on an NVIDIA B200", text)
+        self.assertEqual([report["numbers"][name]["source"] for name in ("EX2", "MUFU latency")], 2 * ["measured on an NVIDIA B200"])
         self.assertEqual([report["numbers"][name]["value"] for name in ("EX2", "MUFU latency", "ALU")], [16, 18, 2])
         self.assertGreater(report["cycles"], table["cycles"])
         self.assertTrue(any("MUFU latency" in v["with"] for v in table["variations"]))
         self.assertFalse(any("MUFU latency" in v["with"] for v in report["variations"]))
-        self.assertIn("compute capability 10.0; a H200 has 9.0", fa4("time", *self.SHAPE, "--chip", "h200", "--parameters", numbers, expect=2))
-        verified["times"]["measured"] = {"frobnication": 3}
-        numbers.write_text(json.dumps(verified))
-        self.assertIn("frobnication", fa4("time", *self.SHAPE, "--parameters", numbers, expect=3))
-        for text in ("", "[]", "{}", '{"times": 3}'):
+        self.assertIn("compute capability 10.0, where H200 has 9.0", fa4("time", *self.SHAPE, "--chip", "h200", "--parameters", numbers, expect=2))
+        good = json.dumps(verified)
+        for wrong, sentence in (("frobnication", "no number 'frobnication'"), ("EX2", "0.25")):
+            numbers.write_text(good.replace('"EX2": 15.7', f'"{wrong}": 0.25'))
+            self.assertIn(sentence, fa4("time", *self.SHAPE, "--parameters", numbers, expect=2))
+        for text in ("", "[]", "{}", '{"times": 3}', good.replace("15.7", "null"), good.replace("15.7", '"x"'), good.replace('"10.0"', "10.0"),
+                     good.replace('"NVIDIA B200"', "5"), good.replace('"gpu"', '"device"'), good.replace('"compute_capability"', '"cc"')):
             numbers.write_text(text)
-            self.assertIn("no report of `fa4 verify --json`", fa4("time", *self.SHAPE, "--parameters", numbers, expect=2))
+            with self.subTest(text=text):
+                self.assertIn("no report of `fa4 verify --json`", fa4("time", *self.SHAPE, "--parameters", numbers, expect=2))
 
     def test_the_same_twice(self):
         self.assertEqual(self.predict()[1], self.predict("--threads", 2)[1])
@@ -650,7 +654,7 @@ class Time(unittest.TestCase):
         self.assertIn("pip install nvidia-cuda-nvdisasm", result.stderr)
 
     def test_refusals(self):
-        for arguments, word in ((("--chip", "b100"), "b200"), (("--chip", "h200", "--gpu", "sm_100"), "goes --gpu sm_90"), (("--cta", 7), "CTAs 0 to 0"), (("--heads", 0), "heads"), (("--image", PTX), "both PTX and a cubin")):
+        for arguments, word in ((("--chip", "b100"), "b200"), (("--chip", "h200", "--gpu", "sm_100"), "goes with --gpu sm_90"), (("--cta", 7), "CTAs 0 to 0"), (("--heads", 0), "heads"), (("--image", PTX), "both PTX and a cubin")):
             with self.subTest(arguments=arguments):
                 self.assertIn(word, fa4("time", *self.SHAPE, *arguments, expect=2))
 

@@ -4,7 +4,8 @@
 // head ratios, both types and head dimensions, masks and schedulers, negative scales, rows without keys.
 //
 //     FA4_TEST_DEVICE=gpu whole_kernel_test                          compares a GPU with the file
-//     FA4_TEST_DEVICE=gpu FA4_RECORD=lines.txt whole_kernel_test     writes the lines of the file for it
+//     FA4_TEST_DEVICE=gpu FA4_RECORD=lines.txt whole_kernel_test     writes the lines of the file for it,
+//                                                                    each behind "whole" and a tab
 #include <array>
 #include <fstream>
 #include <map>
@@ -92,7 +93,6 @@ TEST_CASE("whole kernels have the bits of an H200", "[whole]") {
     if (line != expected.end()) CHECK(line->second == bits);
     different += line == expected.end() || line->second != bits;
   }
-  CHECK(met.size() >= 200);
   CHECK(met.size() == expected.size());
   std::printf("%zu whole problems, %zu with other bits than recorded on an H200\n", met.size(), different);
 }

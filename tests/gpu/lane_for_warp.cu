@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compute-sanitizer's racecheck reports wrongly of the kernel for Hopper, on its own: all lanes of warp 0 read a word, and an
-// mbarrier tells a lane of another warp that it may be overwritten. Either every lane arrives itself ("own"), or lane 0 does for all
-// of them behind bar.warp.sync ("lane0"), which orders the accesses of the lanes (PTX ISA 9.7.13.2). Both are right. For a warp that is
-// known to be converged ptxas makes a NOP of bar.warp.sync, and racecheck, which reads the machine code, misses the order.
+// What compute-sanitizer's racecheck reports wrongly of the kernel for Hopper, on its own: all lanes of warp 0 read a word,
+// and an mbarrier tells a lane of another warp that it may be overwritten. Either every lane arrives itself ("own"), or
+// lane 0 does for all of them behind bar.warp.sync ("lane0"), which orders the accesses of the lanes (PTX ISA 9.7.13.2).
+// Both are right. For a warp that is known to be converged ptxas makes a NOP of bar.warp.sync, and racecheck, which reads
+// the machine code, misses the order.
 //
 //     nvcc -arch=sm_90 -o lane_for_warp lane_for_warp.cu && compute-sanitizer --tool racecheck ./lane_for_warp own|lane0
 #include <cstdint>
@@ -43,7 +44,10 @@ __global__ void run(bool lane0_arrives, uint32_t* out) {
 
 int main(int argc, char** argv) {
   uint32_t *out, values[32] = {};
-  cudaMalloc(&out, sizeof values);
+  if (const cudaError_t error = cudaMalloc(&out, sizeof values); error != cudaSuccess) {
+    std::printf("%s\n", cudaGetErrorString(error));
+    return 2;
+  }
   run<<<1, 64>>>(argc > 1 && std::strcmp(argv[1], "lane0") == 0, out);
   cudaMemcpy(values, out, sizeof values, cudaMemcpyDeviceToHost);
   bool right = true;

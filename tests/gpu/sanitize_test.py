@@ -19,7 +19,8 @@ def run(prints, code=0, timeout=20, sleep=0, tool="memcheck", disassembly=""):
         sanitizer.write_text(f"#!/bin/sh\nsleep {sleep}\ncat <<'END'\n{prints}\nEND\nexit {code}\n", encoding="utf-8")
         sanitizer.chmod(0o755)
         result = subprocess.run([sys.executable, SANITIZE, "--sanitizer", sanitizer, "--program", "/bin/true", "--tool", tool,
-                                 "--timeout", str(timeout), "--nvdisasm", nvdisasm, "--cubin", "/bin/true"], capture_output=True, text=True, timeout=60)
+                                 "--timeout", str(timeout), "--nvdisasm", nvdisasm, "--cubin", "/bin/true"],
+                                capture_output=True, text=True, timeout=60)
         return result.returncode, result.stdout
 
 
@@ -40,12 +41,18 @@ class Sanitize(unittest.TestCase):
         race = """========= Error: Race reported between Read access at f+0xb00
 =========     and Write access at f+0x1c020 [8 hazards]
 32 small problems
+All tests passed
 ========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)"""
         text = "  .text.f:\n /*0b00*/   LDS.128 R4, [UR7+0x380b0] ;\n /*1c020*/   @P1 STS.128 [R3+%s], R4 ;"
         code, sentence = run(race, 9, tool="racecheck", disassembly=text % "0x380b0")
         self.assertEqual((code, "1 reports of task records" in sentence), (0, True), sentence)
         self.assertEqual(run(race, 9, tool="racecheck", disassembly=text % "0x380c0")[0], 1)
         self.assertEqual(run(race, 9, tool="racecheck")[0], 1)
+        self.assertEqual(run(race, 1, tool="racecheck", disassembly=text % "0x380b0")[0], 1)
+        self.assertEqual(run(race.replace("All tests passed", ""), 9, tool="racecheck", disassembly=text % "0x380b0")[0], 1)
+        tile = " .text.f:\n /*0b00*/   LDS.128 R4, [R2+UR8+0x28800] ;\n /*1c020*/   STS.128 [R2+UR8+0x28800], R4 ;"
+        for disassembly in (tile, tile.replace("+UR8", "").replace("0x28800", "0x800")):
+            self.assertEqual(run(race, 9, tool="racecheck", disassembly=disassembly)[0], 1)
         self.assertEqual(run(race.replace("1 hazard ", "2 hazards "), 9, tool="racecheck", disassembly=text % "0x380b0")[0], 1)
 
     def test_what_is_no_answer_is_not_clean(self):

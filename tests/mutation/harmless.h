@@ -54,7 +54,8 @@ inline std::span<const Harmless> harmless(const KernelList& kernels) {
        "the shuffle of the next task's record gathers the warp before anything .aligned", 128},
       {Because::nothing_to_order, "remove bar.warp.sync", "if constexpr (!L::two_p) ptx::bar_warp_sync();",
        "decltype(masked)::value) mask(block)",
-       "with it in the source, the compiler makes selections of what the lanes do differently; without it, branches",
+       "in this PTX no branch of the mask divides the lanes: there is nothing to join before the wait for O. Without "
+       "it in the source, the compiler makes such branches",
        64},
       {Because::nothing_to_order, "remove bar.warp.sync",
        "if constexpr (!L::two_p) ptx::bar_warp_sync();  // else the vote of softmax joins the lanes, which may differ "

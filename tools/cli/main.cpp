@@ -58,10 +58,11 @@ void add_device_kind(CLI::App* command, DeviceKind& kind, const char* meaning) {
       ->group("Device");
 }
 
-void add_device(CLI::App* run, RunRequest& r) {
+void add_device(CLI::App* run, RunRequest& r,
+                const char* gpu_default = "The GPU that is simulated; default: sm_100") {
   run->add_option("--driver", r.driver, "Driver library in place of libcuda.so.1 or libfa4sim.so")
       ->group("Device");
-  add_gpu(run, r.gpu, "The GPU that is simulated; default: sm_100")->group("Device");
+  add_gpu(run, r.gpu, gpu_default)->group("Device");
   run->add_option("--sms", r.sms, "SMs of the simulated GPU (148 or 132); an upper bound on CTAs on a real one")
       ->check(CLI::Range(1, 65535))
       ->group("Device");
@@ -184,7 +185,7 @@ CLI::App* add_time(CLI::App& app, TimeRequest& r) {
       "Exit codes: 0 done, 2 the request was refused or there is no nvdisasm, 3 the run failed.");
   add_shape(time, r.problem);
   add_problem(time, r.problem);
-  add_device(time, r.problem);
+  add_device(time, r.problem, "The GPU that is simulated; default: sm_100, or the one that goes with --chip");
   time->add_option("--chip", r.chip, "Whose numbers; default: those of the GPU that is simulated")->check(CLI::IsMember({"b200", "b300", "h200"}))->group("Model");
   time->add_option("--parameters", r.parameters_path, "Report of `fa4 verify --json` on such a GPU: take the numbers that it measured")->group("Model");
   time->add_option("--cta", r.cta, "The CTA whose SM is timed; default: the one with the most work")->check(CLI::NonNegativeNumber)->group("Model");

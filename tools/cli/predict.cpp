@@ -199,40 +199,53 @@ struct Chip {
 };
 constexpr Chip kChips[] = {{"b200", "sm_100", "10.0"}, {"b300", "sm_103", "10.3"}, {"h200", "sm_90", "9.0"}};
 
-// As the options say, and makes the simulated GPU the one that goes with it.
+// The chip that the options name; the simulated GPU becomes the one that goes with it.
 const Chip& choose_chip(const TimeRequest& request) {
   const char* environment = std::getenv("FA4SIM_GPU");
   std::string_view simulated = request.problem.gpu;
   if (simulated.empty() && request.chip.empty() && environment) simulated = environment;
   const Chip* chosen = nullptr;
   for (const Chip& chip : kChips) {
-    if (!request.chip.empty() ? chip.name == request.chip : chip.simulated == (simulated.empty() ? "sm_100" : simulated))
+    if (!request.chip.empty() ? chip.name == request.chip
+                              : chip.simulated == (simulated.empty() ? "sm_100" : simulated))
       chosen = &chip;
   }
   if (!chosen) throw Refusal(fmt::format("FA4SIM_GPU {}: sm_90, sm_100 and sm_103 are accepted", simulated));
   if (!simulated.empty() && simulated != chosen->simulated)
-    throw Refusal(fmt::format("--chip {} --gpu {}: with these numbers goes --gpu {}", request.chip, simulated, chosen->simulated));
+    throw Refusal(fmt::format("--chip {} --gpu {}: --chip {} goes with --gpu {}", request.chip, simulated,
+                              request.chip, chosen->simulated));
   simulate(std::string(chosen->simulated));
   return *chosen;
 }
 
-// The numbers of the chip; those that a report of `fa4 verify` has replace the table's. `taken`: which GPU measured how many.
-fa4::time::Gpu numbers_of(const Chip& chip, const std::string& path, std::string& taken) {
-  fa4::time::Gpu gpu = fa4::time::gpu_of(chip.name);
-  if (path.empty()) return gpu;
-  std::ifstream file(path);
-  const nlohmann::json report = nlohmann::json::parse(file, nullptr, false);
-  if (!report.is_object() || !report.contains("gpu") || !report.contains("times") || !report["times"].is_object() ||
-      !report["times"].contains("measured"))
+// The model's numbers, and where those come from that are not the table's.
+struct Numbers {
+  fa4::time::Gpu gpu;
+  std::string measured_on;  // "NVIDIA B200"; "": all are the table's
+  size_t count = 0;
+};
+
+// Those of the chip; what a report of `fa4 verify` has measured replaces the table's.
+Numbers numbers_of(const Chip& chip, const std::string& path) {
+  Numbers numbers{fa4::time::gpu_of(chip.name), "", 0};
+  if (path.empty()) return numbers;
+  try {
+    std::ifstream file(path);
+    const nlohmann::json report = nlohmann::json::parse(file);
+    const auto& measured = report.at("times").at("measured").get_ref<const nlohmann::json::object_t&>();
+    const std::string capability = report.at("gpu").at("compute_capability");
+    numbers.measured_on = report.at("gpu").at("name");
+    if (capability != chip.compute_capability)
+      throw Refusal(fmt::format("--parameters {}: measured on a GPU of compute capability {}, where {} has {}",
+                                path, capability, numbers.gpu.name, chip.compute_capability));
+    for (const auto& [name, value] : measured) fa4::time::set_measured(numbers.gpu, name, value.get<double>());
+    numbers.count = measured.size();
+  } catch (const nlohmann::json::exception&) {
     throw Refusal(fmt::format("--parameters {}: no report of `fa4 verify --json` from a GPU that was timed", path));
-  const nlohmann::json& device = report["gpu"];
-  if (device["compute_capability"] != chip.compute_capability)
-    throw Refusal(fmt::format("--parameters {}: measured on a GPU of compute capability {}; a {} has {}", path,
-                              device["compute_capability"].get<std::string>(), gpu.name, chip.compute_capability));
-  const nlohmann::json& measured = report["times"]["measured"];
-  for (const auto& [name, value] : measured.items()) fa4::time::set_measured(gpu, name, value.get<double>());
-  taken = fmt::format("{} numbers as measured on an {}: {}", measured.size(), device["name"].get<std::string>(), path);
-  return gpu;
+  } catch (const fa4::time::Error& error) {
+    throw Refusal(fmt::format("--parameters {}: {}", path, error.what()));
+  }
+  return numbers;
 }
 
 std::string percent(double part, double whole) {
@@ -336,8 +349,9 @@ nlohmann::json parts_json(const std::vector<fa4::time::ChainPart>& parts) {
   return all;
 }
 
-nlohmann::json report_json(const Subject& subject, const fa4::time::Gpu& gpu, const fa4::time::Report& r,
+nlohmann::json report_json(const Subject& subject, const Numbers& known, const fa4::time::Report& r,
                            const fa4::time::Band& band, const fa4::time::Replay& replay) {
+  const fa4::time::Gpu& gpu = known.gpu;
   nlohmann::json roles = nlohmann::json::array(), bounds = nlohmann::json::object(),
                  variations = nlohmann::json::array(), numbers = nlohmann::json::object();
   for (const fa4::time::RoleReport& role : r.roles) {
@@ -355,8 +369,12 @@ nlohmann::json report_json(const Subject& subject, const fa4::time::Gpu& gpu, co
   for (const fa4::time::Bound& bound : r.bounds) bounds[bound.part] = bound.cycles;
   for (const fa4::time::Variation& v : band.variations)
     variations.push_back({{"with", v.what}, {"cycles", v.cycles}, {"because", v.source}});
-  for (const fa4::time::Parameter& p : fa4::time::parameters())
-    numbers[p.name] = {{"value", gpu.*p.member}, {"unit", p.unit}, {"source", p.source}};
+  for (size_t i = 0; i < fa4::time::parameters().size(); ++i) {
+    const fa4::time::Parameter& p = fa4::time::parameters()[i];
+    numbers[p.name] = {{"value", gpu.*p.member},
+                       {"unit", p.unit},
+                       {"source", gpu.replaced >> i & 1 ? "measured on an " + known.measured_on : p.source}};
+  }
   return {{"kernel", subject.kernel},
           {"subject", subject.title},
           {"gpu", gpu.name},
@@ -407,8 +425,8 @@ void write_pictures(const TimeRequest& request, const Subject& subject, const fa
 int predict_checked(const TimeRequest& request) {
   const std::string nvdisasm = fa4::time::find_nvdisasm({FA4_NVDISASM_PLACES});
   if (nvdisasm.empty()) throw Refusal(fa4::time::how_to_get_nvdisasm());
-  std::string numbers_taken;
-  const fa4::time::Gpu gpu = numbers_of(choose_chip(request), request.parameters_path, numbers_taken);
+  const Numbers known = numbers_of(choose_chip(request), request.parameters_path);
+  const fa4::time::Gpu& gpu = known.gpu;
   const Subject subject =
       request.record_path.empty()
           ? record_attention(request, request.problem.sms ? request.problem.sms : gpu.sm_count)
@@ -430,8 +448,9 @@ int predict_checked(const TimeRequest& request) {
   const auto microseconds = [&](uint64_t cycles) { return double(cycles) / gpu.clock_mhz; };
   line("kernel", subject.kernel);
   line("", subject.title);
-  line("GPU", fmt::format("{}, predicted from its machine code; nothing here was measured on one", gpu.name));
-  if (!numbers_taken.empty()) line("numbers", numbers_taken);
+  line("GPU", fmt::format("{}; the cycles are predicted from the machine code, none was measured", gpu.name));
+  if (known.count != 0)
+    line("numbers", fmt::format("{} as measured on an {}: {}", known.count, known.measured_on, request.parameters_path));
   line("predicted",
        fmt::format("{} cycles from the first instruction to the last SM's end: {:.1f} us at {} MHz",
                    grouped(report.cycles), microseconds(report.cycles), gpu.clock_mhz));
@@ -453,7 +472,7 @@ int predict_checked(const TimeRequest& request) {
   print_band(band, report);
   if (!request.json_path.empty()) {
     std::ofstream file(request.json_path);
-    file << report_json(subject, gpu, report, band, replay).dump(2) << '\n';
+    file << report_json(subject, known, report, band, replay).dump(2) << '\n';
     if (!file.flush()) throw Refusal(fmt::format("--json {}: the file cannot be written", request.json_path));
     line("wrote", request.json_path);
   }

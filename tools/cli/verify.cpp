@@ -269,7 +269,7 @@ void check_attention(const Source& source, bool real, Report& report) {
   fmt::print("\n{}{}", heading("Attention"), table.text());
 }
 
-// ---- times ------------------------------------------------------------------------------------------------------------
+// ---- times
 
 // Returns JSON text: the numbers that were measured, by name.
 class ProbeWorker : public Worker {
@@ -277,6 +277,7 @@ class ProbeWorker : public Worker {
   explicit ProbeWorker(const Source& source) : gpu_(source.library, source.ordinal) {}
   std::string work(size_t, bool*) override {
     json measured = json::object();
+    if (gpu_.simulated()) return measured.dump();  // its cycles mean nothing
     for (const probe::Measured& m : probe::measure(gpu_)) measured[std::string(m.name)] = m.value;
     return measured.dump();
   }
@@ -285,23 +286,37 @@ class ProbeWorker : public Worker {
   support::Gpu gpu_;
 };
 
-// What the model of time rests on, beside what it has for such a GPU. Another figure is no finding: it is what `fa4 time --parameters`
-// is for.
+// What the model of time rests on, beside what it has for such a GPU. Another figure is no finding: it is what `fa4 time
+// --parameters` is for. Nor is it one that they could not be measured.
 void measure_times(const Source& source, const DeviceText& device, Report& report) {
   const char* const chip = device.major == 9 ? "h200" : device.minor == 3 ? "b300" : "b200";
   const fa4::time::Gpu model = fa4::time::gpu_of(chip);
   json measured;
-  run_isolated(
-      1, 60, [&] { return std::make_unique<ProbeWorker>(source); },
-      [&](size_t, const JobEnd& end) {
-        if (end.ended_process) throw std::runtime_error("the kernels that measure times: " + end.result);
-        measured = json::parse(end.result);
-      });
-  Table table({"number", ">measured", fmt::format(">model of a {}", model.name), "unit"});
+  std::string failure;
+  try {
+    run_isolated(
+        1, 60, [&] { return std::make_unique<ProbeWorker>(source); },
+        [&](size_t, const JobEnd& end) {
+          if (end.ended_process)
+            failure = end.result;
+          else
+            measured = json::parse(end.result);
+        });
+  } catch (const std::runtime_error& error) {
+    failure = error.what();
+  }
+  fmt::print("\n{}", heading("Numbers of the model of time (fa4 time --parameters takes them from the JSON report)"));
+  if (!failure.empty()) {
+    fmt::print("  not measured: {}\n", failure);
+    report.document["times"] = {{"error", failure}};
+    return;
+  }
+  if (measured.empty()) return;
+  Table table({"number", ">measured", fmt::format(">model of {}", model.name), "unit"});
   for (const fa4::time::Parameter& p : fa4::time::parameters())
     if (measured.contains(p.name))
       table.add({p.name, fmt::format("{:.2f}", double(measured[p.name])), std::to_string(model.*p.member), p.unit});
-  fmt::print("\n{}{}", heading("Times, in cycles of the SM's clock (fa4 time --parameters takes them from the JSON report)"), table.text());
+  fmt::print("{}", table.text());
   report.document["times"] = {{"chip", chip}, {"measured", std::move(measured)}};
 }
 

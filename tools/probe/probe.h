@@ -15,8 +15,10 @@ struct Measured {
   double value;
 };
 
-// Runs the small kernels of probes.cu, some milliseconds in all. A GPU of compute capability 9.0, 10.0 or 10.3; throws
-// std::runtime_error with a sentence for another, and where a kernel fails. On a simulated GPU the values mean nothing.
+// Runs the small kernels of probes.cu, some milliseconds in all. A number that comes out below a half, for
+// instance the difference of two latencies, is left out. A GPU of compute capability 9.0, 10.0 or 10.3;
+// throws std::runtime_error with a sentence for another, and where a kernel fails. On a simulated GPU the
+// values mean nothing.
 std::vector<Measured> measure(support::Gpu& gpu);
 
 }  // namespace fa4::probe

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small kernels that measure what the model of time rests on: cycles of one SM's clock for a stretch of instructions, run three times, the
-// last one kept. probe.cpp says which number of the model comes of each.
+// Small kernels that measure what the model of time rests on: cycles of one SM's clock for a stretch of
+// instructions, run three times, the last one kept. probe.cpp says which number of the model comes of each.
 #include <cstdint>
 
 #include "asm/ptx/fence.cuh"
@@ -57,7 +57,8 @@ __device__ __forceinline__ void independent(uint32_t* cycles, One one) {
 
 }  // namespace
 
-#define PROBE(name, threads) extern "C" __global__ void __launch_bounds__(threads, 1) probe_##name(uint32_t* cycles)
+#define PROBE(name, threads) \
+  extern "C" __global__ void __launch_bounds__(threads, 1) probe_##name(uint32_t* cycles)
 
 // ---- pipes: one warp on each scheduler ----
 PROBE(ffma, 128) {
@@ -65,11 +66,15 @@ PROBE(ffma, 128) {
 }
 PROBE(imad, 128) {
   const uint32_t factor = threadIdx.x | 1, term = threadIdx.x + 77;
-  independent<512>(cycles, [&](uint32_t& x) { asm volatile("mad.lo.u32 %0, %0, %1, %2;" : "+r"(x) : "r"(factor), "r"(term)); });
+  independent<512>(cycles, [&](uint32_t& x) {
+    asm volatile("mad.lo.u32 %0, %0, %1, %2;" : "+r"(x) : "r"(factor), "r"(term));
+  });
 }
 PROBE(alu, 128) {
   const uint32_t a = threadIdx.x * 3, b = threadIdx.x + 77;
-  independent<512>(cycles, [&](uint32_t& x) { asm volatile("lop3.b32 %0, %0, %1, %2, 0x6a;" : "+r"(x) : "r"(a), "r"(b)); });
+  independent<512>(cycles, [&](uint32_t& x) {
+    asm volatile("lop3.b32 %0, %0, %1, %2, 0x6a;" : "+r"(x) : "r"(a), "r"(b));
+  });
 }
 PROBE(ex2, 128) {
   independent<256>(cycles, [](uint32_t& x) { asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+r"(x)); });
@@ -97,22 +102,31 @@ __device__ __forceinline__ void chase(uint32_t* cycles) {
     for (int i = 0; i < 32; ++i) {
       uint32_t a = 0, b = 0, c = 0;
       if constexpr (words == 1) asm volatile("ld.shared.u32 %0, [%0];" : "+r"(at)::"memory");
-      if constexpr (words == 2) asm volatile("ld.shared.v2.u32 {%0, %1}, [%0];" : "+r"(at), "=r"(a)::"memory");
+      if constexpr (words == 2)
+        asm volatile("ld.shared.v2.u32 {%0, %1}, [%0];" : "+r"(at), "=r"(a)::"memory");
       if constexpr (words == 4)
-        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%0];" : "+r"(at), "=r"(a), "=r"(b), "=r"(c)::"memory");
+        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%0];"
+                     : "+r"(at), "=r"(a), "=r"(b), "=r"(c)::"memory");
       others ^= a ^ b ^ c;  // all words are wanted, or a narrower load would do
     }
   });
   if (at + others == 1) cycles[32] = at;
 }
-PROBE(lds_32, 32) { chase<1>(cycles); }
-PROBE(lds_64, 32) { chase<2>(cycles); }
-PROBE(lds_128, 32) { chase<4>(cycles); }
+PROBE(lds_32, 32) {
+  chase<1>(cycles);
+}
+PROBE(lds_64, 32) {
+  chase<2>(cycles);
+}
+PROBE(lds_128, 32) {
+  chase<4>(cycles);
+}
 PROBE(shuffle, 32) {
   uint32_t x = threadIdx.x;
   timed(cycles, [&](int) {
 #pragma unroll
-    for (int i = 0; i < 128; ++i) asm volatile("shfl.sync.bfly.b32 %0, %0, %1, 31, 0xffffffff;" : "+r"(x) : "r"(1 << i % 5));
+    for (int i = 0; i < 128; ++i)
+      asm volatile("shfl.sync.bfly.b32 %0, %0, %1, 31, 0xffffffff;" : "+r"(x) : "r"(1 << i % 5));
   });
   if (x == 99) cycles[32] = x;
 }
@@ -128,7 +142,9 @@ PROBE(wait_complete, 32) {  // a chain of waits for a phase that is complete
   timed(cycles, [&](int) {
 #pragma unroll
     for (int i = 0; i < 64; ++i) {
-      asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;\nselp.b32 %0, %0, 0, p;\n}" : "+r"(at)::"memory");
+      asm volatile(
+          "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;\nselp.b32 %0, %0, 0, p;\n}"
+          : "+r"(at)::"memory");
     }
   });
   if (at == 1) cycles[32] = at;
@@ -170,14 +186,20 @@ __device__ __forceinline__ void barrier_chain(uint32_t* cycles) {
   });
   if (next == 0) cycles[32] = next;
 }
-PROBE(bar_sync_4, 128) { barrier_chain<128>(cycles); }
-PROBE(bar_sync_12, 384) { barrier_chain<384>(cycles); }
+PROBE(bar_sync_4, 128) {
+  barrier_chain<128>(cycles);
+}
+PROBE(bar_sync_12, 384) {
+  barrier_chain<384>(cycles);
+}
 
 // ---- the tensor core: `count` products of N = 128, K = 16, and the wait for them ----
 
-// Of a tile without swizzle: 128 bytes from 8 columns of K to the next 8, 256 from 8 rows to the next 8. Made before the clock is read.
+// Of a tile without swizzle: 128 bytes from 8 columns of K to the next 8, 256 from 8 rows to the next 8. Made
+// before the clock is read.
 __device__ __forceinline__ uint64_t descriptor(const void* tile, uint64_t version) {
-  const uint64_t bits = static_cast<uint64_t>((shared_address(tile) & 0x3ffff) >> 4) | uint64_t{128 >> 4} << 16 | uint64_t{256 >> 4} << 32 | version;
+  const uint64_t bits = static_cast<uint64_t>((shared_address(tile) & 0x3ffff) >> 4) |
+                        uint64_t{128 >> 4} << 16 | uint64_t{256 >> 4} << 32 | version;
   uint64_t opaque;
   asm volatile("mov.b64 %0, %1;" : "=l"(opaque) : "l"(bits));
   return opaque;
@@ -221,7 +243,8 @@ __device__ __forceinline__ void products(uint32_t* cycles) {
   if (threadIdx.x == 0) ptx::mbarrier_init(bar, 1);
   ptx::fence_proxy_async_shared_cta();
   __syncthreads();
-  const uint64_t a_tile = descriptor(tiles[0], uint64_t{1} << 46), b_tile = descriptor(tiles[1], uint64_t{1} << 46);
+  const uint64_t a_tile = descriptor(tiles[0], uint64_t{1} << 46),
+                 b_tile = descriptor(tiles[1], uint64_t{1} << 46);
   uint32_t parity = 0;
   const uint32_t warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   with_tensor_memory([&](uint32_t tmem) {
@@ -250,7 +273,8 @@ __device__ __forceinline__ void tensor_loads(uint32_t* cycles) {
     float r[count][32];
     timed(cycles, [&](int) {
 #pragma unroll
-      for (int i = 0; i < count; ++i) ptx::tcgen05_ld_32x32b(r[i], tmem + kOperand + 32 * i + ((threadIdx.x & ~31u) << 16));
+      for (int i = 0; i < count; ++i)
+        ptx::tcgen05_ld_32x32b(r[i], tmem + kOperand + 32 * i + ((threadIdx.x & ~31u) << 16));
       ptx::tcgen05_wait_ld();
 #pragma unroll
       for (int i = 0; i < count; ++i) ptx::delivered(r[i]);
@@ -265,7 +289,8 @@ template <int count>
 __device__ __forceinline__ void tensor_stores(uint32_t* cycles) {
   with_tensor_memory([&](uint32_t tmem) {
     uint32_t r[16];
-    for (uint32_t& x : r) asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(x) : "l"(cycles + 63) : "memory");
+    for (uint32_t& x : r)
+      asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(x) : "l"(cycles + 63) : "memory");
     timed(cycles, [&](int) {
 #pragma unroll
       for (int i = 0; i < count; ++i) ptx::tcgen05_st_32x32b(tmem + 16 * i + ((threadIdx.x & ~31u) << 16), r);
@@ -273,11 +298,21 @@ __device__ __forceinline__ void tensor_stores(uint32_t* cycles) {
     });
   });
 }
-PROBE(tensor_load_1, 128) { tensor_loads<1>(cycles); }
-PROBE(tensor_load_4, 128) { tensor_loads<4>(cycles); }
-PROBE(tensor_store_1, 128) { tensor_stores<1>(cycles); }
-PROBE(tensor_store_8, 128) { tensor_stores<8>(cycles); }
-PROBE(tensor_store_24, 128) { tensor_stores<24>(cycles); }
+PROBE(tensor_load_1, 128) {
+  tensor_loads<1>(cycles);
+}
+PROBE(tensor_load_4, 128) {
+  tensor_loads<4>(cycles);
+}
+PROBE(tensor_store_1, 128) {
+  tensor_stores<1>(cycles);
+}
+PROBE(tensor_store_8, 128) {
+  tensor_stores<8>(cycles);
+}
+PROBE(tensor_store_24, 128) {
+  tensor_stores<24>(cycles);
+}
 
 PROBE(ffma_pair, 128) {
   uint64_t x[8];
@@ -301,7 +336,11 @@ __device__ __forceinline__ void products(uint32_t* cycles) {
   const uint64_t a_tile = descriptor(tiles[0], 0), b_tile = descriptor(tiles[1], 0);
   float d[64] = {};
   uint32_t a[a_shared ? 1 : 4 * count];  // each product has registers of its own, as the assembler wants them
-  for (uint32_t& x : a) asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(x) : "l"(cycles + 63) : "memory");  // 0
+  for (uint32_t& x : a)
+    asm volatile("ld.volatile.global.u32 %0, [%1];"
+                 : "=r"(x)
+                 : "l"(cycles + 63)
+                 : "memory");  // zeros; compilers must not know
   timed(cycles, [&](int) {
     ptx::tied(d);
     ptx::tied(a);
@@ -320,7 +359,15 @@ __device__ __forceinline__ void products(uint32_t* cycles) {
   if (d[threadIdx.x % 64] == 1.0f) cycles[32] = 1;
 }
 #endif
-PROBE(products_shared_8, 128) { products<8, true>(cycles); }
-PROBE(products_shared_24, 128) { products<24, true>(cycles); }
-PROBE(products_other_8, 128) { products<8, false>(cycles); }
-PROBE(products_other_24, 128) { products<24, false>(cycles); }
+PROBE(products_shared_8, 128) {
+  products<8, true>(cycles);
+}
+PROBE(products_shared_24, 128) {
+  products<24, true>(cycles);
+}
+PROBE(products_other_8, 128) {
+  products<8, false>(cycles);
+}
+PROBE(products_other_24, 128) {
+  products<24, false>(cycles);
+}

@@ -98,7 +98,7 @@ void set_measured(Gpu& gpu, std::string_view name, double value) {
   for (size_t i = 0; i < std::size(kParameters); ++i) {
     if (kParameters[i].name != name) continue;
     if (!(value >= 0.5 && value < 1e6))
-      throw Error("'" + std::string(name) + "' was measured as " + std::to_string(value) + "; 1 to 1000000 is accepted");
+      throw Error("'" + std::string(name) + "' was measured as " + std::to_string(value) + "; from 0.5 to below 1000000 is accepted");
     gpu.*kParameters[i].member = uint32_t(std::lround(value));
     gpu.replaced |= uint64_t(1) << i;
     return;

@@ -179,9 +179,9 @@ struct MBarrier {
   // phase.
   uint32_t signallers[kMaxClusterSize] = {}, signallers_now[kMaxClusterSize] = {};
   uint32_t seen[32] = {};  // [warp]: phases that it has seen complete
-  bool completed_by_thread = false;  // the last complete phase: by its arrival or its complete_tx, not by a copy or an MMA
-  // Under adversarial timing, of the last complete phase: every warp's first test_wait comes too early, while no thread can know;
-  // mask of the warps that have made it.
+  bool completed_by_thread = false;  // the last complete phase: by a thread's arrival or complete_tx
+  // Under adversarial timing, of the last complete phase: every warp's first test_wait comes too early, while no thread
+  // can know; mask of the warps that have made it.
   bool late = false;
   uint32_t tested_early = 0;
 
@@ -287,7 +287,7 @@ struct WarpgroupHistory {
 struct Warpgroup {
   WarpgroupHistory<const Op*> executed;  // wgmma instructions of any kind
   WarpgroupHistory<WgmmaIssue> issued;   // wgmma.mma_async
-  bool differs = false;                  // Model::silicon: its warps have executed different ones, and it was reported
+  bool differs = false;                  // Model::silicon: its warps have executed different ones; said once
 };
 
 // One cp.async of a warp.

@@ -14,7 +14,7 @@ void complete_wgmmas(Warp& warp);
 // Nobody else can run: a wait of which the warp's own part is complete is over. True if it was one.
 bool let_wgmma_wait_go(Warp& warp, Fragment& fragment);
 // When its warps have exited: those of a warpgroup have executed the same number of wgmma instructions, or it is
-// a fault.
+// a fault; under Model::silicon a finding, if they have executed the same number of wgmma.mma_async.
 void check_warpgroups(Cta& cta);
 
 }  // namespace fa4::sim
