@@ -193,28 +193,28 @@ Subject read_subject(const TimeRequest& request) {
   return subject;
 }
 
-// Whose numbers go with which simulated GPU.
-struct Chip {
-  std::string_view name, simulated, compute_capability;
-};
-constexpr Chip kChips[] = {{"b200", "sm_100", "10.0"}, {"b300", "sm_103", "10.3"}, {"h200", "sm_90", "9.0"}};
+using fa4::time::Chip;
+
+std::string simulated_as(const Chip& chip) {
+  return fmt::format("sm_{}", chip.arch);
+}
 
 // The chip that the options name; the simulated GPU becomes the one that goes with it.
 const Chip& choose_chip(const TimeRequest& request) {
   const char* environment = std::getenv("FA4SIM_GPU");
-  std::string_view simulated = request.problem.gpu;
+  std::string simulated = request.problem.gpu;
   if (simulated.empty() && request.chip.empty() && environment) simulated = environment;
   const Chip* chosen = nullptr;
-  for (const Chip& chip : kChips) {
+  for (const Chip& chip : fa4::time::kChips) {
     if (!request.chip.empty() ? chip.name == request.chip
-                              : chip.simulated == (simulated.empty() ? "sm_100" : simulated))
+                              : simulated_as(chip) == (simulated.empty() ? "sm_100" : simulated))
       chosen = &chip;
   }
   if (!chosen) throw Refusal(fmt::format("FA4SIM_GPU {}: sm_90, sm_100 and sm_103 are accepted", simulated));
-  if (!simulated.empty() && simulated != chosen->simulated)
+  if (!simulated.empty() && simulated != simulated_as(*chosen))
     throw Refusal(fmt::format("--chip {} --gpu {}: --chip {} goes with --gpu {}", request.chip, simulated,
-                              request.chip, chosen->simulated));
-  simulate(std::string(chosen->simulated));
+                              request.chip, simulated_as(*chosen)));
+  simulate(simulated_as(*chosen));
   return *chosen;
 }
 
@@ -235,9 +235,10 @@ Numbers numbers_of(const Chip& chip, const std::string& path) {
     const auto& measured = report.at("times").at("measured").get_ref<const nlohmann::json::object_t&>();
     const std::string capability = report.at("gpu").at("compute_capability");
     numbers.measured_on = report.at("gpu").at("name");
-    if (capability != chip.compute_capability)
+    const std::string wanted = fmt::format("{}.{}", chip.arch / 10, chip.arch % 10);
+    if (capability != wanted)
       throw Refusal(fmt::format("--parameters {}: measured on a GPU of compute capability {}, where {} has {}",
-                                path, capability, numbers.gpu.name, chip.compute_capability));
+                                path, capability, numbers.gpu.name, wanted));
     for (const auto& [name, value] : measured) fa4::time::set_measured(numbers.gpu, name, value.get<double>());
     numbers.count = measured.size();
   } catch (const nlohmann::json::exception&) {

@@ -289,8 +289,12 @@ class ProbeWorker : public Worker {
 // What the model of time rests on, beside what it has for such a GPU. Another figure is no finding: it is what `fa4 time
 // --parameters` is for. Nor is it one that they could not be measured.
 void measure_times(const Source& source, const DeviceText& device, Report& report) {
-  const char* const chip = device.major == 9 ? "h200" : device.minor == 3 ? "b300" : "b200";
-  const fa4::time::Gpu model = fa4::time::gpu_of(chip);
+  const auto chip = std::ranges::find(fa4::time::kChips, uint32_t(10 * device.major + device.minor), &fa4::time::Chip::arch);
+  if (chip == std::end(fa4::time::kChips)) {
+    fmt::print("\nThe model of time has no numbers for this GPU, and none are measured.\n");
+    return;
+  }
+  const fa4::time::Gpu model = fa4::time::gpu_of(chip->name);
   json measured;
   std::string failure;
   try {
@@ -317,7 +321,7 @@ void measure_times(const Source& source, const DeviceText& device, Report& repor
     if (measured.contains(p.name))
       table.add({p.name, fmt::format("{:.2f}", double(measured[p.name])), std::to_string(model.*p.member), p.unit});
   fmt::print("{}", table.text());
-  report.document["times"] = {{"chip", chip}, {"measured", std::move(measured)}};
+  report.document["times"] = {{"chip", chip->name}, {"measured", std::move(measured)}};
 }
 
 }  // namespace

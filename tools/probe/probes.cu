@@ -28,31 +28,38 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// Cycles of `body`, which is given the number of the run, to cycles[warp].
+// Cycles of `body` to cycles[warp].
 template <class Body>
 __device__ __forceinline__ void timed(uint32_t* cycles, Body body) {
 #pragma unroll 1
   for (int run = 0; run < kRuns; ++run) {
     __syncthreads();
     const uint32_t begin = clock_now();
-    body(run);
+    body();
     const uint32_t end = clock_now();
     if (threadIdx.x % 32 == 0) cycles[threadIdx.x / 32] = end - begin;
   }
 }
 
 // `count` of them over eight independent results, so that no one waits for its own.
-template <int count, class One>
+template <int count, class Word = uint32_t, class One>
 __device__ __forceinline__ void independent(uint32_t* cycles, One one) {
-  uint32_t x[8];
-  for (int i = 0; i < 8; ++i) x[i] = 0x3f000000 + threadIdx.x * 8 + i;
-  timed(cycles, [&](int) {
+  Word x[8];
+  for (int i = 0; i < 8; ++i) x[i] = static_cast<Word>(0x3f0000003f000000ull) + threadIdx.x * 8 + i;
+  timed(cycles, [&] {
 #pragma unroll
     for (int i = 0; i < count; ++i) one(x[i % 8]);
   });
-  uint32_t sum = 0;
+  Word sum = 0;
   for (int i = 0; i < 8; ++i) sum += x[i];
-  if (sum == 1) cycles[32] = sum;  // so that all of them count
+  if (sum == 1) cycles[32] = 1;  // so that all of them count
+}
+
+// Zeros of which compilers do not know that they are.
+template <int count>
+__device__ __forceinline__ void unknown_zeros(uint32_t (&x)[count], const uint32_t* cycles) {
+  for (uint32_t& word : x)
+    asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(word) : "l"(cycles + 63) : "memory");
 }
 
 }  // namespace
@@ -84,7 +91,7 @@ PROBE(lg2, 128) {
 }
 PROBE(ex2_chain, 32) {
   uint32_t x = 0x3f000000 + threadIdx.x;
-  timed(cycles, [&](int) {
+  timed(cycles, [&] {
 #pragma unroll
     for (int i = 0; i < 128; ++i) asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+r"(x));
   });
@@ -97,7 +104,7 @@ __device__ __forceinline__ void chase(uint32_t* cycles) {
   __shared__ alignas(16) uint32_t memory[32 * words];
   uint32_t at = shared_address(memory) + threadIdx.x * 4 * words, others = 0;
   for (int i = 0; i < words; ++i) memory[threadIdx.x * words + i] = at;
-  timed(cycles, [&](int) {
+  timed(cycles, [&] {
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
       uint32_t a = 0, b = 0, c = 0;
@@ -123,7 +130,7 @@ PROBE(lds_128, 32) {
 }
 PROBE(shuffle, 32) {
   uint32_t x = threadIdx.x;
-  timed(cycles, [&](int) {
+  timed(cycles, [&] {
 #pragma unroll
     for (int i = 0; i < 128; ++i)
       asm volatile("shfl.sync.bfly.b32 %0, %0, %1, 31, 0xffffffff;" : "+r"(x) : "r"(1 << i % 5));
@@ -139,7 +146,7 @@ PROBE(wait_complete, 32) {  // a chain of waits for a phase that is complete
   __syncthreads();
   if (threadIdx.x == 0) ptx::mbarrier_arrive(at);
   __syncthreads();
-  timed(cycles, [&](int) {
+  timed(cycles, [&] {
 #pragma unroll
     for (int i = 0; i < 64; ++i) {
       asm volatile(
@@ -158,7 +165,7 @@ PROBE(hand_over, 64) {  // two warps that wait for each other in turn, 64 times
     while (!ptx::mbarrier_try_wait_parity(mine, i & 1)) {
     }
   };
-  timed(cycles, [&](int) {
+  timed(cycles, [&] {
     if (threadIdx.x % 32 != 0) return;
     if (warp == 0) {
 #pragma unroll
@@ -177,7 +184,7 @@ __device__ __forceinline__ void barrier_chain(uint32_t* cycles) {
   if (threadIdx.x == 0) number = 1;
   __syncthreads();
   uint32_t next = 1;
-  timed(cycles, [&](int) {
+  timed(cycles, [&] {
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
       asm volatile("bar.sync %0, %1;" ::"r"(next), "n"(threads) : "memory");
@@ -248,7 +255,7 @@ __device__ __forceinline__ void products(uint32_t* cycles) {
   uint32_t parity = 0;
   const uint32_t warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   with_tensor_memory([&](uint32_t tmem) {
-    timed(cycles, [&](int) {
+    timed(cycles, [&] {
       if (warp == 0 && ptx::elect_sync()) {
 #pragma unroll
         for (int i = 0; i < count; ++i) {
@@ -271,7 +278,7 @@ template <int count>
 __device__ __forceinline__ void tensor_loads(uint32_t* cycles) {
   with_tensor_memory([&](uint32_t tmem) {
     float r[count][32];
-    timed(cycles, [&](int) {
+    timed(cycles, [&] {
 #pragma unroll
       for (int i = 0; i < count; ++i)
         ptx::tcgen05_ld_32x32b(r[i], tmem + kOperand + 32 * i + ((threadIdx.x & ~31u) << 16));
@@ -289,9 +296,8 @@ template <int count>
 __device__ __forceinline__ void tensor_stores(uint32_t* cycles) {
   with_tensor_memory([&](uint32_t tmem) {
     uint32_t r[16];
-    for (uint32_t& x : r)
-      asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(x) : "l"(cycles + 63) : "memory");
-    timed(cycles, [&](int) {
+    unknown_zeros(r, cycles);
+    timed(cycles, [&] {
 #pragma unroll
       for (int i = 0; i < count; ++i) ptx::tcgen05_st_32x32b(tmem + 16 * i + ((threadIdx.x & ~31u) << 16), r);
       ptx::tcgen05_wait_st();
@@ -315,16 +321,9 @@ PROBE(tensor_store_24, 128) {
 }
 
 PROBE(ffma_pair, 128) {
-  uint64_t x[8];
-  for (int i = 0; i < 8; ++i) x[i] = (0x3f0000003f000000ull + threadIdx.x * 8 + i);
   const uint64_t factor = 0x3f7ffff03f7ffff0ull + threadIdx.x;
-  timed(cycles, [&](int) {
-#pragma unroll
-    for (int i = 0; i < 512; ++i) asm volatile("fma.rn.f32x2 %0, %0, %1, %0;" : "+l"(x[i % 8]) : "l"(factor));
-  });
-  uint64_t sum = 0;
-  for (int i = 0; i < 8; ++i) sum += x[i];
-  if (sum == 1) cycles[32] = 1;
+  independent<512, uint64_t>(
+      cycles, [&](uint64_t& x) { asm volatile("fma.rn.f32x2 %0, %0, %1, %0;" : "+l"(x) : "l"(factor)); });
 }
 #else
 template <int count, bool a_shared>
@@ -336,12 +335,8 @@ __device__ __forceinline__ void products(uint32_t* cycles) {
   const uint64_t a_tile = descriptor(tiles[0], 0), b_tile = descriptor(tiles[1], 0);
   float d[64] = {};
   uint32_t a[a_shared ? 1 : 4 * count];  // each product has registers of its own, as the assembler wants them
-  for (uint32_t& x : a)
-    asm volatile("ld.volatile.global.u32 %0, [%1];"
-                 : "=r"(x)
-                 : "l"(cycles + 63)
-                 : "memory");  // zeros; compilers must not know
-  timed(cycles, [&](int) {
+  unknown_zeros(a, cycles);
+  timed(cycles, [&] {
     ptx::tied(d);
     ptx::tied(a);
     ptx::wgmma_fence();

@@ -43,6 +43,13 @@ struct Parameter {
 };
 std::span<const Parameter> parameters();
 
+// Whose numbers there are, and the compute capability of each, 10 * major + minor.
+struct Chip {
+  std::string_view name;
+  uint32_t arch;
+};
+inline constexpr Chip kChips[] = {{"b200", 100}, {"b300", 103}, {"h200", 90}};
+
 // "b200", "b300" or "h200". Throws Error for another name.
 Gpu gpu_of(std::string_view name);
 

@@ -290,30 +290,29 @@ bool Checker::warpgroup_knows(const Actor& who, const Access& before) const {
   return false;
 }
 
-void Checker::register_counts_differ(const Warp& w, const Op* op, uint32_t registers) {
-  const uint32_t at = first_of_place(op_index(op));
-  if (again(FindingKind::register_counts, at, at)) return;
-  Finding f = new_finding(FindingKind::register_counts, at, at);
+void Checker::warpgroup_deviates(FindingKind kind, const Warp& w, const Op* first, const Op* then, const std::string& others,
+                                 const std::string& own, const char* chain) {
+  const uint32_t at = first_of_place(op_index(first)), then_at = first_of_place(op_index(then));
+  if (again(kind, at, then_at)) return;
+  Finding f = new_finding(kind, at, then_at);
   f.warning = true;
   f.cta = w.cta->id;
   f.cycle = w.time;
-  f.first = "another warp of the warpgroup: setmaxnreg " + std::to_string(registers);
-  f.second = role(warp_of(w)) + ": setmaxnreg " + std::to_string(op->imm) + " at " + place(*w.cta, op);
-  f.chain = "the same setmaxnreg in all warps of the warpgroup";
+  f.first = "another warp of the warpgroup: " + others;
+  f.second = role(warp_of(w)) + ": " + own;
+  f.chain = chain;
   findings_.push_back(std::move(f));
 }
 
+void Checker::register_counts_differ(const Warp& w, const Op* op, uint32_t registers) {
+  warpgroup_deviates(FindingKind::register_counts, w, op, op, "setmaxnreg " + std::to_string(registers),
+                     "setmaxnreg " + std::to_string(op->imm) + " at " + place(*w.cta, op),
+                     "the same setmaxnreg in all warps of the warpgroup");
+}
+
 void Checker::warpgroup_differs(const Warp& w, const Op* op, const Op* other) {
-  const uint32_t first = first_of_place(op_index(other)), then = op ? first_of_place(op_index(op)) : first;
-  if (again(FindingKind::warpgroup_parted, first, then)) return;
-  Finding f = new_finding(FindingKind::warpgroup_parted, first, then);
-  f.warning = true;
-  f.cta = w.cta->id;
-  f.cycle = w.time;
-  f.first = "another warp of the warpgroup: " + place(*w.cta, other);
-  f.second = role(warp_of(w)) + ": " + (op ? place(*w.cta, op) : "exit, without it");
-  f.chain = "the same wgmma instructions in all warps of the warpgroup";
-  findings_.push_back(std::move(f));
+  warpgroup_deviates(FindingKind::warpgroup_parted, w, other, op ? op : other, place(*w.cta, other),
+                     op ? place(*w.cta, op) : "exit, without it", "the same wgmma instructions in all warps of the warpgroup");
 }
 
 uint32_t Checker::commit_issued(const Warp& w, const Event& event) {

@@ -316,6 +316,9 @@ class Checker final : public Observer {
   uint32_t first_of_warpgroup(uint32_t warp) const { return warp - warp % cta_warps_ % 4; }
   void note_wgmma_cause(const Warp& w, Time number);
   void learn_wgmma_cause(const Warp& w, Time number);
+  // Model::silicon: a warning about what a warp does (`then`) where another warp of its warpgroup does something else.
+  void warpgroup_deviates(FindingKind kind, const Warp& w, const Op* first, const Op* then, const std::string& others,
+                          const std::string& own, const char* chain);
   bool warpgroup_knows(const Actor& who, const Access& before) const;
   bool store_is_waited_for(const Actor& who, const Access& store) const;
   // A warning, once for each place in the source at which `before` is.
