@@ -14,7 +14,7 @@ namespace {
 fa4::sim::ptx::Module parse(const std::string& body) {
   return fa4::sim::ptx::parse(
       ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{\n.reg .pred %p<4>;\n.reg .b32 "
-      "%r<9>;\n.reg .b64 %d<9>;\n" +
+      "%r<9>;\n.reg .f32 %f<9>;\n.reg .b64 %d<9>;\n" +
       body + "\n}\n");
 }
 
@@ -178,29 +178,69 @@ TEST_CASE("what does not match is an error that shows both lists") {
       contains("the warp executed") && contains("could go on with") && contains("arrive (instruction 1)"));
 }
 
-TEST_CASE("of several ways between two synchronising instructions the shortest and the longest are known") {
-  const auto module = parse("bar.sync 0;\nbar.sync 0;\nret;");
+TEST_CASE("of several ways between two synchronising instructions a warp took the one like what it computed") {
+  // A loop of additions that a warp may pass, and behind it the exponential that it may pass.
+  const auto module = parse(R"(
+  bar.sync 0;
+  @%p1 bra JOIN;
+LOOP:
+  add.f32 %f1, %f1, %f2;
+  @%p2 bra LOOP;
+JOIN:
+  @%p3 bra SKIP;
+  ex2.approx.f32 %f1, %f1;
+SKIP:
+  bar.sync 0;
+  ret;)");
   Disassembly d("k");
   d.add("BAR.SYNC.DEFER_BLOCKING 0x0")
       .add("@P0 BRA `(.L_join)")
-      .add("FADD R1, R2, R3")
       .label(".L_loop")
-      .add("FADD R1, R2, R3");
-  d.add("@P1 BRA `(.L_loop)").label(".L_join").add("BAR.SYNC.DEFER_BLOCKING 0x0").add("EXIT");
-  std::vector<fa4sim_sync> records(2);
-  for (uint32_t i = 0; i < 2; ++i) {
-    records[i].kind = FA4SIM_SYNC_CTA_BARRIER;
-    records[i].instruction = i;
-    records[i].phase = int32_t(i);
-  }
-  const Replay replay =
-      make_replay(parse_disassembly(d.text())[0], module.functions[0], records, gpu_of("b200"));
-  CHECK(replay.segments_with_choice == 1);
-  REQUIRE(replay.program.segments.size() == 3);
-  CHECK(replay.program.segments[1].code == std::vector<uint32_t>{1, 5});
-  CHECK(replay.program.segments[1].jumps == std::vector<bool>{true, false});
-  CHECK(replay.longest[1].code == std::vector<uint32_t>{1, 2, 3, 4, 5});
-  CHECK(replay.longest[0].code == replay.program.segments[0].code);
+      .add("FADD R1, R1, R2");
+  d.add("@P1 BRA `(.L_loop)").label(".L_join").add("@P2 BRA `(.L_skip)");
+  d.add("MUFU.EX2 R1, R1").label(".L_skip").add("BAR.SYNC.DEFER_BLOCKING 0x0").add("EXIT");
+  enum : uint32_t { first, to_join, add, to_loop, to_skip, ex2, second };  // in both programs
+  const auto sync = [](uint32_t instruction, int32_t phase) {
+    fa4sim_sync r{};
+    r.kind = FA4SIM_SYNC_CTA_BARRIER;
+    r.instruction = instruction;
+    r.lanes = r.together = ~0u;
+    r.phase = phase;
+    return r;
+  };
+  const auto branch = [](uint32_t instruction, uint32_t target, uint32_t together = ~0u, uint32_t taken = ~0u) {
+    fa4sim_sync r{};
+    r.kind = FA4SIM_SYNC_BRANCH;
+    r.instruction = instruction;
+    r.together = together;
+    r.taken = taken;
+    r.address = target;
+    return r;
+  };
+  const auto way = [&](const std::vector<fa4sim_sync>& branches) {
+    std::vector<fa4sim_sync> records{sync(first, 0)};
+    records.insert(records.end(), branches.begin(), branches.end());
+    records.push_back(sync(second, 1));
+    const Replay replay =
+        make_replay(parse_disassembly(d.text())[0], module.functions[0], records, gpu_of("b200"));
+    CHECK(replay.stretches == 3);
+    CHECK(replay.stretches_with_choice == 1);
+    REQUIRE(replay.program.segments.size() == 3);
+    CHECK(replay.program.segments[0].code == std::vector<uint32_t>{first});
+    return replay.program.segments[1];
+  };
+  CHECK(way({branch(to_join, to_skip), branch(to_skip, second)}).code ==
+        std::vector<uint32_t>{to_join, to_skip, second});
+  CHECK(way({branch(to_join, to_skip), branch(to_skip, second)}).jumps == std::vector<bool>{true, true, false});
+  CHECK(way({branch(to_join, to_skip)}).code == std::vector<uint32_t>{to_join, to_skip, ex2, second});
+  CHECK(way({branch(to_loop, add), branch(to_loop, add), branch(to_skip, second)}).code ==
+        std::vector<uint32_t>{to_join, add, to_loop, add, to_loop, add, to_loop, to_skip, second});
+  CHECK(way({}).code == std::vector<uint32_t>{to_join, add, to_loop, to_skip, ex2, second});
+  // Half of the lanes pass the loop: the warp does not.
+  CHECK(way({branch(to_join, to_skip, ~0u, 0xffff), branch(to_skip, second)}).code ==
+        std::vector<uint32_t>{to_join, add, to_loop, to_skip, second});
+
+  std::vector<fa4sim_sync> records{sync(first, 0), sync(second, 1)};
   records[1].kind = FA4SIM_SYNC_CLUSTER_WAIT;
   CHECK_THROWS_WITH(make_replay(parse_disassembly(d.text())[0], module.functions[0], records, gpu_of("b200")),
                     contains("another CTA of a cluster"));

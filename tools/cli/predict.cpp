@@ -268,7 +268,8 @@ const std::vector<Column>& columns() {
       {">ALU", {alu_busy, imad_busy, uniform_busy}},
       {">TMEM", {tmem_result, tmem_busy}},
       {">memory", {shared_result, memory_result, memory_busy, other_result}},
-      {">MMA, TMA", {tensor_sources, mma_busy, tma_busy, group}},
+      {">MMA, TMA", {tensor_sources, mma_busy, tma_busy, mma_group, group}},
+      {">registers", {registers_busy}},
       {">branch", {branch}},
       {">other warp", {other_warp}},
       {">barriers", {barrier, cta_barrier}},
@@ -277,20 +278,26 @@ const std::vector<Column>& columns() {
   return all;
 }
 
+double cycles_of(const fa4::time::RoleReport& role, const Column& column) {
+  double sum = 0;
+  for (fa4::time::Cause cause : column.causes) sum += role.cycles[size_t(cause)];
+  return sum;
+}
+
 void print_roles(const fa4::time::Report& r) {
   std::vector<std::string> titles{"role", "warps"};
-  for (const Column& column : columns()) titles.push_back(column.title);
+  std::vector<Column> shown;  // a GPU has tensor memory, or its MMAs take the registers' place
+  for (const Column& column : columns())
+    if (std::ranges::any_of(r.roles, [&](const auto& role) { return cycles_of(role, column) > 0; }))
+      shown.push_back(column);
+  for (const Column& column : shown) titles.push_back(column.title);
   titles.push_back(">instr./tile");
   Table table(titles);
   for (const fa4::time::RoleReport& role : r.roles) {
     std::vector<std::string> cells{role.name, role.begin + 1 == role.end
                                                   ? std::to_string(role.begin)
                                                   : fmt::format("{}-{}", role.begin, role.end - 1)};
-    for (const Column& column : columns()) {
-      double sum = 0;
-      for (fa4::time::Cause cause : column.causes) sum += role.cycles[size_t(cause)];
-      cells.push_back(percent(sum, double(r.cycles)));
-    }
+    for (const Column& column : shown) cells.push_back(percent(cycles_of(role, column), double(r.cycles)));
     cells.push_back(r.tiles > 0 ? fmt::format("{:.0f}", role.issued / r.tiles) : "-");
     table.add(cells);
   }
@@ -393,7 +400,8 @@ nlohmann::json report_json(const Subject& subject, const Numbers& known, const f
           {"bounds", bounds},
           {"variations", variations},
           {"ambiguous_matches", replay.matching.ambiguous},
-          {"segments_with_choice", replay.segments_with_choice},
+          {"stretches", replay.stretches},
+          {"stretches_with_choice", replay.stretches_with_choice},
           {"numbers", numbers}};
 }
 
@@ -463,9 +471,8 @@ int predict_checked(const TimeRequest& request) {
                          double(report.cycles) / report.tiles, double(band.low) / report.tiles,
                          double(band.high) / report.tiles, 100 * report.tensor_share));
   line("matched", fmt::format("{} synchronising instructions to those of the PTX; {} of {} stretches between "
-                              "them have more than one way, the shortest is taken",
-                              replay.sass.nodes.size() - 2, replay.segments_with_choice,
-                              replay.program.segments.size()));
+                              "them have more than one way: the one like what the warp computed",
+                              replay.sass.nodes.size() - 2, replay.stretches_with_choice, replay.stretches));
   write_pictures(request, subject, gpu, replay, timing, names, report);
   print_roles(report);
   print_chain(report);

@@ -20,10 +20,6 @@ Band band(Replay& replay, const Function& sass, const Gpu& gpu, uint64_t nominal
   vary(gpu, Arbitration::descending, "arbitration: descending", "not known among three or four busy warps");
   vary(gpu, Arbitration::oldest, "arbitration: lowest warp first",
        "not known among three or four busy warps");
-  std::swap(replay.program.segments, replay.longest);
-  vary(gpu, Arbitration::round_robin, "the longest ways between synchronising instructions",
-       "the recorded run does not tell which");
-  std::swap(replay.program.segments, replay.longest);
   for (size_t i = 0; i < parameters().size(); ++i) {
     const Parameter& p = parameters()[i];
     if (gpu.measured || p.high == 0 || (gpu.replaced >> i & 1)) continue;

@@ -183,14 +183,17 @@ const Row* row_of(std::string_view opcode) {
   return nullptr;
 }
 
-// The most registers that an instruction reads of one of two banks, even and odd; those in the reuse cache do
-// not count.
-uint8_t port_cycles(const Instruction& x) {
-  int32_t registers[4];
+// The different registers that an instruction reads, at most four.
+struct Registers {
+  int32_t number[4];
+  bool reuse[4];
   int count = 0;
+};
+Registers registers_read(const Instruction& x) {
+  Registers r;
   std::string_view rest = x.operands;
   bool first = true;
-  while (!rest.empty() && count < 4) {
+  while (!rest.empty() && r.count < 4) {
     const size_t comma = rest.find(',');
     std::string_view operand = rest.substr(0, comma);
     rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
@@ -201,16 +204,26 @@ uint8_t port_cycles(const Instruction& x) {
     while (!operand.empty() &&
            (operand[0] == ' ' || operand[0] == '-' || operand[0] == '|' || operand[0] == '~'))
       operand.remove_prefix(1);
-    if (operand.size() < 2 || operand[0] != 'R' || operand[1] < '0' || operand[1] > '9' ||
-        operand.find(".reuse") != std::string_view::npos)
-      continue;
+    if (operand.size() < 2 || operand[0] != 'R' || operand[1] < '0' || operand[1] > '9') continue;
     int32_t number = 0;
     std::from_chars(operand.data() + 1, operand.data() + operand.size(), number);
-    if (std::find(registers, registers + count, number) == registers + count) registers[count++] = number;
+    const bool reuse = operand.find(".reuse") != std::string_view::npos;
+    const auto found = std::find(r.number, r.number + r.count, number);
+    if (found != r.number + r.count) {
+      r.reuse[found - r.number] &= reuse;
+    } else {
+      r.number[r.count] = number;
+      r.reuse[r.count++] = reuse;
+    }
   }
-  const auto even =
-      uint8_t(std::count_if(registers, registers + count, [](int32_t r) { return r % 2 == 0; }));
-  return std::max<uint8_t>(1, std::max<uint8_t>(even, uint8_t(count - even)));
+  return r;
+}
+
+// The most registers that are read of one of two banks, even and odd; those in the reuse cache do not count.
+uint8_t port_cycles(const Registers& r) {
+  uint8_t of_bank[2] = {};
+  for (int i = 0; i < r.count; ++i) of_bank[r.number[i] % 2] += !r.reuse[i];
+  return std::max<uint8_t>({1, of_bank[0], of_bank[1]});
 }
 
 uint32_t registers_of(std::string_view opcode) {
@@ -277,7 +290,8 @@ MicroOp decode(const Instruction& x, const Gpu& gpu) {
       break;
   }
   if (gpu.register_ports && (row->unit == Unit::ffma || row->unit == Unit::alu || row->unit == Unit::imad))
-    op.ports = port_cycles(x);
+    op.ports = port_cycles(registers_read(x));
+  op.registers = uint8_t(registers_read(x).count);
 
   const uint32_t width = x.is("128") ? 128 : x.is("64") ? 64 : 32;
   switch (row->result) {

@@ -46,6 +46,10 @@ size_t lane_of(Unit unit) {
   return size_t(unit == Unit::ffma_pair ? Unit::ffma : unit);
 }
 
+bool is_arithmetic(Unit unit) {
+  return unit == Unit::ffma || unit == Unit::ffma_pair || unit == Unit::imad || unit == Unit::alu;
+}
+
 // One MMA of a warpgroup: it begins when all four warps have issued it.
 struct WarpgroupMma {
   uint32_t issued = 0;  // warps
@@ -69,6 +73,7 @@ struct Warp {
   uint64_t last_issue = 0;
   bool issued = false, keep = true;
   bool unit_seen = false;  // since its last issue a unit has kept it waiting
+  bool registers_seen = false;  // ... MMAs have kept it out of the register file
   Unit unit_waited = Unit::control;
   uint64_t mufu_blocked = 0;  // newest cycle + 1 in which MUFU had no place for it
   uint64_t stores_done = 0;   // tensor memory
@@ -86,6 +91,11 @@ struct Scheduler {
   uint64_t mufu_free = 0;              // MUFU starts nothing before
   std::vector<uint64_t> mufu_returns;  // when the places in its queue are free, at most mufu_credits
   uint64_t port = 0;                   // register ports
+  // While MMAs accumulate in registers: the end of the window in which arithmetic has issued, and by which warp, if
+  // that has left a place there.
+  uint64_t window_end = 0;
+  int32_t window_warp = -1;
+  uint32_t mufu_thirds = 0;  // of a cycle, that MUFU has lost to MMAs so far and not been charged
   uint64_t tmem_free = 0;
   int32_t last = -1;  // warp
   uint64_t next = 0;  // nothing happens before
@@ -237,6 +247,22 @@ class Sm {
     }
   }
 
+  // Whether MMAs that accumulate in registers run: their accesses to the register file keep arithmetic out of it.
+  bool mma_in_registers(uint64_t now) const {
+    return gpu_.mma_window && now >= tensor_from_ && now < tensor_free_;
+  }
+
+  // The cycle from which the register file has room for an instruction. Beside MMAs arithmetic issues in the first
+  // mma_window_open cycles of every mma_window: once, or twice if both are of one warp and read one register each.
+  uint64_t registers_free(const Scheduler& s, const Warp& w, const MicroOp& op, uint64_t now) const {
+    if (!is_arithmetic(op.unit) || !mma_in_registers(now)) return now;
+    const uint64_t window = (now - tensor_from_) / gpu_.mma_window * gpu_.mma_window + tensor_from_;
+    const uint64_t next = window + gpu_.mma_window;
+    if (now - window >= gpu_.mma_window_open) return next;
+    if (s.window_end != next) return now;
+    return s.window_warp == int32_t(w.index) && op.registers <= 1 ? now : next;
+  }
+
   void cycle(Scheduler& s, uint64_t now) {
     now_ = now;
     uint32_t ready[16];
@@ -261,6 +287,12 @@ class Sm {
         next = std::min(next, free);
         continue;
       }
+      const uint64_t room = registers_free(s, w, op, now);
+      if (room > now) {
+        w.registers_seen = true;
+        next = std::min(next, room);
+        continue;
+      }
       ready[count++] = i;
     }
     if (count == 0) {
@@ -271,9 +303,7 @@ class Sm {
     const uint32_t chosen = choose(s, ready, count, now);
     const MicroOp& op = head(warps_[chosen]);
     const bool kept = s.last == int32_t(chosen);
-    const bool reads_ports =
-        op.unit == Unit::ffma || op.unit == Unit::alu || op.unit == Unit::imad || op.unit == Unit::ffma_pair;
-    if (s.port > now && (kept || reads_ports))
+    if (s.port > now && (kept || is_arithmetic(op.unit)))
       return;  // the registers of the instruction before are still being read
     issue(s, warps_[chosen], op, now);
   }
@@ -339,7 +369,8 @@ class Sm {
       else
         found->second += operands;
     }
-    time.cycles[size_t(w.unit_seen ? busy_cause(w.unit_waited) : Cause::other_warp)] += until(now);
+    const Cause last = w.registers_seen ? Cause::registers_busy : w.unit_seen ? busy_cause(w.unit_waited) : Cause::other_warp;
+    time.cycles[size_t(last)] += until(now);
     ++time.cycles[size_t(Cause::issue)];
     ++time.issued;
     time.busy[size_t(op.unit)] += op.interval;
@@ -358,9 +389,14 @@ class Sm {
     w.last_issue = now;
     w.issued = true;
     w.keep = op.keep;
-    w.unit_seen = false;
+    w.unit_seen = w.registers_seen = false;
     s.last = int32_t(w.index);
     if (op.ports > 1) s.port = now + op.ports;
+    const bool beside_mma = mma_in_registers(now);
+    if (beside_mma && is_arithmetic(op.unit)) {
+      s.window_end = ((now - tensor_from_) / gpu_.mma_window + 1) * gpu_.mma_window + tensor_from_;
+      s.window_warp = op.registers <= 1 ? int32_t(w.index) : -1;
+    }
 
     Cause cause = Cause::other_result;
     uint64_t done = now + op.latency;
@@ -368,6 +404,11 @@ class Sm {
       case Unit::mufu:
         done = std::max(now, s.mufu_free);
         s.mufu_free = done + op.interval;
+        if (beside_mma) {  // one cycle of each window is not MUFU's
+          s.mufu_thirds += op.interval;
+          s.mufu_free += s.mufu_thirds / 3;
+          s.mufu_thirds %= 3;
+        }
         std::erase_if(s.mufu_returns, [&](uint64_t at) { return at <= now; });
         s.mufu_returns.push_back(done + gpu_.mufu_credit_return);
         done += op.latency;
@@ -531,6 +572,7 @@ class Sm {
     const uint64_t cycles =
         std::max<uint64_t>(uint64_t(2) * rows * r.n * k / gpu_.mma_flop_per_cycle, bytes / gpu_.shared_rate);
     const uint64_t begin = std::max(now + issue, tensor_free_);
+    if (begin != tensor_free_) tensor_from_ = begin;
     tensor_free_ = begin + cycles;
     timing_.tensor_busy += cycles;
     timing_.shared_operand_bytes += bytes;
@@ -572,7 +614,9 @@ class Sm {
   Phases phases_;
   Scheduler schedulers_[kSchedulers];
   uint64_t free_[size_t(Unit::count)] = {};  // of units that the SM has once
-  uint64_t shared_free_ = 0, tensor_free_ = 0, copy_in_free_ = 0, copy_out_free_ = 0;
+  uint64_t shared_free_ = 0;
+  uint64_t tensor_from_ = 0, tensor_free_ = 0;  // busy without a pause since, until
+  uint64_t copy_in_free_ = 0, copy_out_free_ = 0;
   uint64_t now_ = 0;
   Timing timing_;
 };

@@ -62,6 +62,7 @@ struct MicroOp {
   bool keep = true;                          // the yield bit as stored
   uint8_t writes = 7, reads = 7, waits = 0;  // scoreboards
   uint8_t ports = 1;                         // cycles of the register ports
+  uint8_t registers = 0;                     // that it reads, different ones
   uint8_t pending = 0;   // wait_group, wait_mma: groups that may stay; warpgroup_mma: 1 if it closes a group
   uint16_t latency = 0;  // until the scoreboard of the result is free
   uint16_t read_latency = 0;  // ... of the sources
@@ -116,6 +117,7 @@ enum class Cause : uint8_t {
   tmem_busy,
   mma_busy,
   tma_busy,
+  registers_busy,  // the register file: the accumulators of MMAs
   other_warp,  // it could have issued; another warp did
   over,        // after its end
   count

@@ -28,7 +28,7 @@ struct Gpu {
   // Tensor memory: of a warp.
   uint32_t tmem_load_rate, tmem_store_rate, tmem_load_latency, tmem_store_latency;
   // The tensor core.
-  uint32_t mma_issue, mma_flop_per_cycle, mma_latency_shared, mma_latency_other, mma_queue;
+  uint32_t mma_issue, mma_flop_per_cycle, mma_latency_shared, mma_latency_other, mma_queue, mma_window, mma_window_open;
   // Shared memory, TMA, L2.
   uint32_t shared_rate, tma_issue, tma_latency, tma_rate, tma_store_latency, tma_store_rate;
 };

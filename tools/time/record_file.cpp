@@ -22,9 +22,9 @@ std::vector<RecordedLaunch> read_record_file(const std::string& path) {
     RecordedLaunch launch;
     header >> magic >> version >> launch.cta >> grid[0] >> grid[1] >> grid[2] >> launch.threads >> records >>
         ptx_bytes >> launch.kernel;
-    if (!header || magic != "fa4sim-record" || version != 1)
+    if (!header || magic != "fa4sim-record" || version != 2)
       throw Error(path +
-                  " is no record of launches: \"fa4sim-record 1 ...\" opens one, as the simulated GPU writes "
+                  " is no record of launches: \"fa4sim-record 2 ...\" opens one, as the simulated GPU writes "
                   "it with FA4SIM_RECORD");
     launch.ctas = grid[0] * grid[1] * grid[2];
     const uint64_t left = size - uint64_t(file.tellg());

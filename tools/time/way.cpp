@@ -2,30 +2,56 @@
 #include "way.h"
 
 #include <algorithm>
-#include <deque>
 #include <map>
+#include <memory>
+#include <set>
 #include <span>
+
+#include "work.h"
 
 namespace fa4::time {
 
 namespace {
 
-// Ways between synchronising instructions, found once for each pair.
+// Ways between synchronising instructions: all of them, found once for each pair, and the one that computes what the
+// warp computed.
 class Ways {
  public:
   Ways(const Function& function, const SyncGraph& graph, Program& program)
-      : function_(function), graph_(graph), program_(program), following_(successors(function)) {}
+      : function_(function), graph_(graph), program_(program), following_(successors(function)) {
+    for (const Instruction& x : function.code) work_.push_back(work_of(x));
+  }
 
-  uint32_t segment(uint32_t from, uint32_t to) {
-    const auto [at, fresh] =
-        found_.try_emplace(uint64_t(from) << 32 | to, uint32_t(program_.segments.size()));
-    if (fresh) program_.segments.push_back(find(from, to));
+  uint32_t segment(uint32_t from, uint32_t to, const Work& work) {
+    std::unique_ptr<Pair>& pair = pairs_[uint64_t(from) << 32 | to];
+    if (!pair) pair = std::make_unique<Pair>(enumerate(from, to));
+    const auto [at, fresh] = pair->chosen.try_emplace(work, 0);
+    if (fresh) at->second = closest(*pair, work);
     return at->second;
   }
-  uint32_t choices() const { return choices_; }
-  std::vector<Segment> take_longest() { return std::move(longest_); }
+  uint32_t pairs() const { return uint32_t(pairs_.size()); }
+  uint32_t pairs_with_choice() const {
+    uint32_t count = 0;
+    for (const auto& [key, pair] : pairs_) count += pair->ends.size() > 1;
+    return count;
+  }
 
  private:
+  // A way up to and with an instruction; ways there that compute alike are one, the first found, which is the shortest.
+  struct Place {
+    uint32_t instruction;
+    int32_t before;  // index of the place before it
+    Work work;
+  };
+  struct Pair {
+    std::vector<Place> places;
+    std::vector<uint32_t> ends;        // places at the next synchronising instruction
+    std::map<Work, uint32_t> chosen;   // the work of a warp: its segment
+    std::map<uint32_t, uint32_t> segments;  // end: its segment
+  };
+  // Loops that do not synchronise have ways without end.
+  static constexpr size_t kMostPlaces = 1 << 18;
+
   // Whether a way that does not stop at instruction i may lead through it.
   bool open(uint32_t i) const {
     if (graph_.retries[i]) return false;
@@ -42,92 +68,79 @@ class Ways {
     return following_[graph_.nodes[from].instruction];
   }
 
-  // The way with the fewest instructions.
-  Segment find(uint32_t from, uint32_t to) {
-    std::vector<int32_t> before(following_.size(), -2);
-    std::deque<uint32_t> queue;
-    const auto visit = [&](uint32_t i, int32_t b) {
-      if (before[i] != -2) return;
-      before[i] = b;
-      queue.push_back(i);
+  // In the order of their lengths.
+  Pair enumerate(uint32_t from, uint32_t to) const {
+    Pair pair;
+    std::set<std::pair<uint32_t, Work>> seen;
+    const std::vector<bool> useful = leads_to(to);
+    const auto visit = [&](uint32_t i, int32_t before) {
+      if (!useful[i]) return;
+      Work work = work_[i];
+      if (before >= 0) work += pair.places[size_t(before)].work;
+      if (!seen.emplace(i, work).second) return;
+      pair.places.push_back({i, before, work});
     };
     for (uint32_t i : starts(from)) visit(i, -1);
-    uint32_t end = ~0u;
-    while (!queue.empty() && end == ~0u) {
-      const uint32_t i = queue.front();
-      queue.pop_front();
+    for (uint32_t p = 0; p < pair.places.size() && pair.places.size() < kMostPlaces; ++p) {
+      const uint32_t i = pair.places[p].instruction;
       if (is_target(i, to))
-        end = i;
+        pair.ends.push_back(p);
       else if (open(i))
-        for (uint32_t k : following_[i]) visit(k, int32_t(i));
+        for (uint32_t k : following_[i]) visit(k, int32_t(p));
     }
-    if (end == ~0u)
+    if (pair.ends.empty())
       throw Error("no way leads from " + describe(graph_.nodes[from]) + " to " + describe(graph_.nodes[to]) +
                   " in the machine code of " + function_.name);
-    std::vector<uint32_t> code;
-    for (int32_t i = int32_t(end); i >= 0; i = before[size_t(i)]) code.push_back(uint32_t(i));
-    std::reverse(code.begin(), code.end());
-    longest_.push_back(longest(from, end));
-    choices_ += longest_.back().code != code;
-    return with_jumps(std::move(code));
+    return pair;
   }
 
-  static Segment with_jumps(std::vector<uint32_t> code) {
-    Segment segment{std::move(code), {}};
-    for (size_t i = 0; i < segment.code.size(); ++i)
-      segment.jumps.push_back(i + 1 < segment.code.size() && segment.code[i + 1] != segment.code[i] + 1);
-    return segment;
-  }
-
-  // The way to `end` with the most instructions that passes none twice.
-  Segment longest(uint32_t from, uint32_t end) const {
-    constexpr int32_t unseen = -3, on_the_way = -2, leads_nowhere = -1;
-    std::vector<int32_t> next(following_.size(), unseen), length(following_.size(), 0);
-    next[end] = int32_t(end);
-    length[end] = 1;
-    // Depth first; an instruction is done when all that follows it is.
-    struct Place {
-      uint32_t instruction;
-      size_t follower;
-    };
-    std::vector<Place> stack;
-    const auto enter = [&](uint32_t i) {
-      if (next[i] != unseen) return;
-      next[i] = on_the_way;
-      stack.push_back({i, 0});
-    };
-    for (uint32_t start : starts(from)) {
-      enter(start);
-      while (!stack.empty()) {
-        Place& place = stack.back();
-        const uint32_t i = place.instruction;
-        if (open(i) && place.follower < following_[i].size()) {
-          enter(following_[i][place.follower++]);
-          continue;
-        }
-        int32_t best = leads_nowhere;
-        for (uint32_t k : following_[i])
-          if (open(i) && next[k] >= 0 && (best < 0 || length[k] > length[size_t(best)])) best = int32_t(k);
-        next[i] = best;
-        length[i] = best < 0 ? 0 : length[size_t(best)] + 1;
-        stack.pop_back();
+  // [instruction]: whether a way leads on from it to the target.
+  std::vector<bool> leads_to(uint32_t to) const {
+    std::vector<std::vector<uint32_t>> before(following_.size());
+    std::vector<bool> useful(following_.size());
+    std::vector<uint32_t> queue;
+    for (uint32_t i = 0; i < following_.size(); ++i) {
+      if (is_target(i, to)) {
+        useful[i] = true;
+        queue.push_back(i);
+      } else if (open(i)) {
+        for (uint32_t k : following_[i]) before[k].push_back(i);
       }
     }
-    uint32_t first = starts(from).front();
-    for (uint32_t start : starts(from))
-      if (length[start] > length[first]) first = start;
-    std::vector<uint32_t> code{first};
-    while (code.back() != end) code.push_back(uint32_t(next[code.back()]));
-    return with_jumps(std::move(code));
+    while (!queue.empty()) {
+      const uint32_t i = queue.back();
+      queue.pop_back();
+      for (uint32_t b : before[i])
+        if (!useful[b]) {
+          useful[b] = true;
+          queue.push_back(b);
+        }
+    }
+    return useful;
+  }
+
+  uint32_t closest(Pair& pair, const Work& work) {
+    const uint32_t end = *std::ranges::min_element(
+        pair.ends, {}, [&](uint32_t p) { return distance(pair.places[p].work, work); });
+    const auto [at, fresh] = pair.segments.try_emplace(end, uint32_t(program_.segments.size()));
+    if (fresh) {
+      Segment segment;
+      for (int32_t p = int32_t(end); p >= 0; p = pair.places[size_t(p)].before)
+        segment.code.push_back(pair.places[size_t(p)].instruction);
+      std::ranges::reverse(segment.code);
+      for (size_t i = 0; i < segment.code.size(); ++i)
+        segment.jumps.push_back(i + 1 < segment.code.size() && segment.code[i + 1] != segment.code[i] + 1);
+      program_.segments.push_back(std::move(segment));
+    }
+    return at->second;
   }
 
   const Function& function_;
   const SyncGraph& graph_;
   Program& program_;
-  std::vector<std::vector<uint32_t>> following_;
-  std::vector<Segment> longest_;  // [segment]
-  std::map<uint64_t, uint32_t> found_;
-  uint32_t choices_ = 0;
+  const std::vector<std::vector<uint32_t>> following_;
+  std::vector<Work> work_;  // [instruction]
+  std::map<uint64_t, std::unique_ptr<Pair>> pairs_;
 };
 
 }  // namespace
@@ -147,7 +160,15 @@ Replay make_replay(const Function& sass, const sim::ptx::Function& ptx,
                   " synchronises with another CTA of a cluster: one CTA is modelled");
   for (const fa4sim_sync& r : records) warps = std::max(warps, r.warp + 1u);
   replay.program.warps.resize(warps);
-  for (const fa4sim_sync& r : records) replay.program.warps[r.warp].records.push_back(r);
+  const WorkOfWarp from_the_start(ptx);
+  std::vector<WorkOfWarp> work_of(warps, from_the_start);
+  std::vector<std::vector<Work>> work(warps);  // [warp][record]: since the one before
+  for (const fa4sim_sync& r : records) {
+    const Work since = work_of[r.warp].next(r);
+    if (r.kind == FA4SIM_SYNC_BRANCH) continue;
+    replay.program.warps[r.warp].records.push_back(r);
+    work[r.warp].push_back(since);
+  }
   Ways ways(sass, replay.sass, replay.program);
   for (uint32_t w = 0; w < warps; ++w) {
     WarpWay& way = replay.program.warps[w];
@@ -172,15 +193,15 @@ Replay make_replay(const Function& sass, const sim::ptx::Function& ptx,
     first.push_back(uint32_t(way.records.size()));
     uint32_t from = 0;
     for (size_t i = 0; i < nodes.size(); ++i) {
-      way.steps.push_back({ways.segment(from, nodes[i]), first[i], first[i + 1] - first[i]});
+      way.steps.push_back({ways.segment(from, nodes[i], work[w][first[i]]), first[i], first[i + 1] - first[i]});
       from = nodes[i];
     }
-    way.steps.push_back({ways.segment(from, 1), first.back(), 0});
+    way.steps.push_back({ways.segment(from, 1, work_of[w].rest()), first.back(), 0});
     nodes.push_back(1);
     replay.nodes.push_back(std::move(nodes));
   }
-  replay.segments_with_choice = ways.choices();
-  replay.longest = ways.take_longest();
+  replay.stretches = ways.pairs();
+  replay.stretches_with_choice = ways.pairs_with_choice();
   return replay;
 }
 

@@ -17,10 +17,9 @@ struct Replay {
   SyncGraph ptx, sass;
   Matching matching;
   std::vector<std::vector<uint32_t>> nodes;  // [warp][step]: node of the machine code; 1 at the end
-  // Segments that hold a branch with several ways to the same next synchronising instruction. The program has
-  // the shortest ones; longest[segment]: the one with the most instructions that passes none twice.
-  uint32_t segments_with_choice = 0;
-  std::vector<Segment> longest;
+  // Pairs of synchronising instructions that follow each other, and those between which the machine code has more than one
+  // way. Of these a warp took the one whose work is closest to what it did in the PTX between the two.
+  uint32_t stretches = 0, stretches_with_choice = 0;
 };
 
 // `records`: of one CTA, in order, all its warps. Throws Error where the machine code does not match.

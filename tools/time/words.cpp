@@ -80,6 +80,8 @@ const char* name_of(Cause cause) {
       return "MMA issue";
     case Cause::tma_busy:
       return "TMA issue";
+    case Cause::registers_busy:
+      return "register file taken by MMAs";
     case Cause::other_warp:
       return "another warp issued";
     case Cause::over:

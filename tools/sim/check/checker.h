@@ -67,6 +67,7 @@ class Checker final : public Observer {
   void cluster_barrier_completed(const Cluster& cluster) override;
   void cluster_barrier_passed(const Warp& w, const Op* op, Mask lanes) override;
   void fence(const Warp& w, const Op* op, Mask lanes, FenceKind kind) override;
+  void branched(const Warp&, const Op*, Mask, Mask, const Op*) override {}
   void register_counts_differ(const Warp& w, const Op* op, uint32_t registers) override;
   void warpgroup_differs(const Warp& w, const Op* op, const Op* other) override;
   void mbarrier_initialised(const Warp& w, const Op* op, int lane, uint32_t address) override;

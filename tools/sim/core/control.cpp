@@ -17,6 +17,7 @@ using Field = Builder::Field;
 const Op* branch(Warp& w, const Op* op, Mask taken) {
   Fragment& f = w.fragment();
   const Op* ops = w.code->ops.data();
+  if (Observer* observer = w.cta->observer) observer->branched(w, op, f.mask, taken, ops + op->target);
   if (taken == f.mask) return ops + op->target;
   const Op* meet = op->join < w.code->ops.size() ? ops + op->join : nullptr;
   if (lanes_are_independent(*w.cta) && drawn(*w.cta, 2) == 0) meet = nullptr;
@@ -51,7 +52,9 @@ const Op* branch_uniform(Warp& w, const Op* op, Mask taken) {
   if (taken != w.fragment().mask) {
     fault(w, op, Fault::Kind::illegal_instruction, "bra.uni is taken by lanes " + hex(taken) + " of " + hex(w.fragment().mask));
   }
-  return w.code->ops.data() + op->target;
+  const Op* target = w.code->ops.data() + op->target;
+  if (Observer* observer = w.cta->observer) observer->branched(w, op, taken, taken, target);
+  return target;
 }
 
 const Op* exit_lanes(Warp& w, const Op* op, Mask lanes) {

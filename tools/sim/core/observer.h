@@ -52,6 +52,8 @@ class Observer {
   // A CTA starts. An observer watches a cluster: all its CTAs begin, in the order of their ranks, before any of them runs.
   virtual void begin(const Cta& cta) = 0;
   virtual void ended(const Cta& cta) = 0;       // all its lanes have exited
+  // Some of `lanes` take a branch: those of `taken`, to the instruction `target`.
+  virtual void branched(const Warp& w, const Op* op, Mask lanes, Mask taken, const Op* target) = 0;
 
   // ---- threads; a mask names the lanes that take part ----
   // `owner`: the CTA of the cluster whose shared memory it is.

@@ -142,7 +142,7 @@ void write_record(State& s, const Launch& launch) {
   const std::vector<fa4sim_sync> records = s.recorder->take(s.recorded_cta);
   const std::string& ptx = static_cast<const LoadedProgram&>(*launch.program).module().text;
   std::ofstream file(s.record_path, std::ios::binary | std::ios::app);
-  file << "fa4sim-record 1 " << s.recorded_cta << ' ' << launch.grid[0] << ' ' << launch.grid[1] << ' ' << launch.grid[2] << ' '
+  file << "fa4sim-record 2 " << s.recorded_cta << ' ' << launch.grid[0] << ' ' << launch.grid[1] << ' ' << launch.grid[2] << ' '
        << uint64_t(launch.block[0]) * launch.block[1] * launch.block[2] << ' ' << records.size() << ' ' << ptx.size() << ' ' << launch.entry << '\n'
        << ptx;
   file.write(reinterpret_cast<const char*>(records.data()), std::streamsize(records.size() * sizeof records[0]));

@@ -119,7 +119,8 @@ typedef enum fa4sim_sync_kind {
   FA4SIM_SYNC_TMEM_STORE = 8,
   FA4SIM_SYNC_CTA_BARRIER = 9,    /* bar, barrier.cta; address: its id; phase: how often it had opened before */
   FA4SIM_SYNC_CLUSTER_ARRIVE = 10,
-  FA4SIM_SYNC_CLUSTER_WAIT = 11
+  FA4SIM_SYNC_CLUSTER_WAIT = 11,
+  FA4SIM_SYNC_BRANCH = 12         /* some lanes take it; taken: mask of those; address: the instruction that they go to */
 } fa4sim_sync_kind;
 #define FA4SIM_SYNC_CONTINUED 1u    /* more of the execution that the warp's last record is of, by other lanes */
 #define FA4SIM_SYNC_A_NOT_SHARED 2u /* A of the MMA is in tensor memory or registers */
@@ -129,13 +130,17 @@ typedef struct fa4sim_sync {
   uint32_t instruction; /* index into the entry's instructions, calls put in line */
   uint32_t line;        /* of the PTX text */
   uint32_t lanes;       /* mask */
+  uint32_t together;    /* mask: these and the lanes that stand at the same instruction with them, their guard false */
   uint32_t address;     /* mbarriers: shared address */
   int32_t phase;        /* from 0, -1: none */
-  uint32_t bytes;
+  union {
+    uint32_t bytes;
+    uint32_t taken; /* FA4SIM_SYNC_BRANCH */
+  };
   uint16_t m, n;
   uint32_t flags; /* FA4SIM_SYNC_* */
 } fa4sim_sync;
-/* A file that FA4SIM_RECORD names has, for each launch, a line "fa4sim-record 1 CTA GRID_X GRID_Y GRID_Z THREADS RECORDS
+/* A file that FA4SIM_RECORD names has, for each launch, a line "fa4sim-record 2 CTA GRID_X GRID_Y GRID_Z THREADS RECORDS
  * PTX_BYTES KERNEL" in decimal, the PTX, and the CTA's records, one fa4sim_sync each. */
 /* From the next launch on only these CTAs are executed, and what they do to synchronise is recorded; count 0: all are, and
  * nothing is recorded. A launch whose CTAs talk to each other is refused, and so is a list while the checker is on. */

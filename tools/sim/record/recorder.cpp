@@ -29,6 +29,12 @@ class CtaRecorder final : public Observer {
     if (recorder_.wants(cta.id)) recorder_.keep(cta.id, std::exchange(records_[cta.rank], {}));
   }
 
+  void branched(const Warp& w, const Op* op, Mask lanes, Mask taken, const Op* target) override {
+    fa4sim_sync& r = add(w, op, lanes, FA4SIM_SYNC_BRANCH);
+    r.flags = 0;
+    r.taken = taken;
+    r.address = w.code->instruction[size_t(target - w.code->ops.data())];
+  }
   void shared_access(const Warp&, const Op*, int, const Cta&, uint32_t, uint32_t, bool) override {}
   void global_access(const Warp&, const Op*, int, uint64_t, uint32_t, bool) override {}
   void tmem_access(const Warp& w, const Op* op, uint32_t column, uint32_t columns, bool write) override {
@@ -128,6 +134,7 @@ class CtaRecorder final : public Observer {
     r.instruction = w.code->instruction[index];
     r.line = w.code->locations[index].line;
     r.lanes = lanes;
+    r.together = w.current >= 0 ? w.fragments[size_t(w.current)].mask : lanes;
     r.phase = -1;
     // One execution of an instruction tells of its lanes one after the other.
     const size_t place = size_t(w.cta->rank) * FA4SIM_MAX_WARPS + w.index;
