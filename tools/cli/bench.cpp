@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_data.h"
+#include "findings.h"
 #include "guarded.h"
 #include "nvml.h"
 #include "support/graph.h"
@@ -377,6 +378,7 @@ int bench_checked(const BenchRequest& request) {
   support::AttentionDevice device(choice.library, choice.ordinal);
   if (device.simulated())
     throw Refusal(fmt::format("{} is a simulated GPU: {}", choice.library, kWhatMeansSomething));
+  if (!request.problem.image_path.empty()) device.set_image(read_image(request.problem.image_path));
   const support::Gpu::Properties& gpu = device.gpu().properties();
   fmt::print("  {}, {} SMs, {} of L2; {}\n", gpu.name, gpu.sm_count,
              bytes_text(uint64_t(attribute(device.gpu(), CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE))), choice.reason);

@@ -227,6 +227,8 @@ CLI::App* add_bench(CLI::App& app, BenchRequest& r) {
   bench->add_flag("--with-lse", r.lse, "Write the LSE, too")->group(launch);
   add_device_kind(bench, r.problem.device, "auto and gpu take a supported GPU; sim is refused");
   bench->add_option("--driver", r.problem.driver, "Driver library in place of libcuda.so.1")->group("Device");
+  bench->add_option("--image", r.problem.image_path, "PTX or fatbinary with the same entries in place of the built-in image")
+      ->group("Device");
   const char* measurement = "Measurement";
   bench->add_option("--seconds", r.seconds, "Of measurement for each problem, behind 0.3 of warm-up")
       ->check(CLI::Range(0.001, 3600.0))

@@ -388,6 +388,7 @@ nlohmann::json report_json(const Subject& subject, const Numbers& known, const f
           {"gpu", gpu.name},
           {"predicted", true},
           {"cycles", r.cycles},
+          {"launch_cycles", gpu.launch},
           {"cycles_low", band.low},
           {"cycles_high", band.high},
           {"clock_mhz", gpu.clock_mhz},
@@ -460,10 +461,11 @@ int predict_checked(const TimeRequest& request) {
   line("GPU", fmt::format("{}; the cycles are predicted from the machine code, none was measured", gpu.name));
   if (known.count != 0)
     line("numbers", fmt::format("{} as measured on an {}: {}", known.count, known.measured_on, request.parameters_path));
+  const auto launched = [&](uint64_t cycles) { return grouped(cycles + gpu.launch); };
   line("predicted",
-       fmt::format("{} cycles from the first instruction to the last SM's end: {:.1f} us at {} MHz",
-                   grouped(report.cycles), microseconds(report.cycles), gpu.clock_mhz));
-  line("", fmt::format("{} to {} cycles where a number is not known", grouped(band.low), grouped(band.high)));
+       fmt::format("{} cycles for the launch: {:.1f} us at {} MHz; {} from the first instruction to the last",
+                   launched(report.cycles), microseconds(report.cycles + gpu.launch), gpu.clock_mhz, grouped(report.cycles)));
+  line("", fmt::format("{} to {} where a number is not known", launched(band.low), launched(band.high)));
   if (subject.tasks != 0) line("", fmt::format("{} a task", grouped(report.cycles / subject.tasks)));
   if (report.tiles > 0)
     line("", fmt::format("{:.0f} a tile of 128 x 128 x 128, both products ({:.0f} to {:.0f}); the tensor "

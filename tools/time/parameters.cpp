@@ -16,6 +16,8 @@ namespace {
 constexpr Parameter kParameters[] = {
     {"clock", "MHz", &Gpu::clock_mhz, 1850, 1920, 1980, 0, 0, "boost; [F] B200's, [?] B300's, [H]"},
     {"SMs", "", &Gpu::sm_count, 148, 148, 132, 0, 0, "data sheets"},
+    {"launch and end of a grid", "cycles", &Gpu::launch, 2600, 2600, 2600, 0, 0,
+     "[H] an empty kernel: 2820 elapsed, of which an SM is active for 200 to 350; [=H]"},
     {"FFMA, FADD, FMUL", "cycles a warp", &Gpu::ffma, 1, 1, 1, 0, 0, "[Q] [H]"},
     {"FFMA2, FADD2, FMUL2", "cycles a warp", &Gpu::ffma_pair, 2, 2, 2, 0, 0, "[Q] 64 lanes a cycle and SM"},
     {"IMAD", "cycles a warp", &Gpu::imad, 2, 2, 2, 0, 0, "[Q] [H]"},

@@ -17,6 +17,7 @@ struct Gpu {
       false;  // the numbers of this GPU were measured by us on one; else what follows is a prediction
   uint64_t replaced = 0;  // [bit: index into parameters()]: the number was measured on the very GPU (set_measured)
   uint32_t clock_mhz = 0, sm_count = 0;
+  uint32_t launch = 0;  // before the first instruction and behind the last
   // Issue.
   uint32_t ffma, ffma_pair, imad, alu, uniform, memory_issue;
   uint32_t mufu_exp2, mufu, mufu_latency, mufu_credits, mufu_credit_return;
