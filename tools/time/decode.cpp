@@ -55,6 +55,7 @@ constexpr Row kRows[] = {
     {"WARPGROUP", Unit::control},
     {"ELECT", Unit::control},
     {"BREAK", Unit::control},
+    {"ENDCOLLECTIVE", Unit::control},
 
     {"FFMA", Unit::ffma},
     {"FADD", Unit::ffma},

@@ -77,10 +77,10 @@ class Search {
       const uint32_t s = queue.front();
       queue.pop_front();
       for (uint32_t k : sass.nodes[s].next) {
-        previous_[k].push_back(s);
         if (!reached[k]) queue.push_back(k);
         reached[k] = true;
       }
+      for (uint32_t k : sass.nodes[s].next_directly) previous_[k].push_back(s);
     }
     for (uint32_t s = 0; s < sass.nodes.size(); ++s) {
       domains_.emplace_back(ptx.nodes.size());
@@ -131,7 +131,7 @@ class Search {
       }
       Set after(ptx_.nodes.size());
       domains_[s].each([&](uint32_t p) { after.add(next_[p]); });
-      for (uint32_t k : sass_.nodes[s].next) {
+      for (uint32_t k : sass_.nodes[s].next_directly) {
         if (domains_[k].keep(after)) changed(k);
         // What may stand before k.
         Set before(ptx_.nodes.size());

@@ -43,10 +43,9 @@ Names::Names(const sim::ptx::Module& module, const std::string& kernel, const Re
   for (uint32_t w = 0; w < warps; ++w) {
     if (role_index_[w] != ~size_t{0}) continue;
     uint32_t end = w + 1;
-    // Which nodes they pass counts, not how often; one of them may have made the barriers.
+    // Which nodes they pass counts, not how often.
     const auto kinds = [&](uint32_t warp) {
       std::vector<uint32_t> all = replay.nodes[warp];
-      std::erase_if(all, [&](uint32_t n) { return replay.sass.nodes[n].sync == Sync::init; });
       std::sort(all.begin(), all.end());
       all.erase(std::unique(all.begin(), all.end()), all.end());
       return all;

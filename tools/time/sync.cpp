@@ -40,7 +40,6 @@ std::optional<Kind> kind_of(const Instruction& x) {
   const std::string_view base = x.base();
   if (base == "SYNCS") {
     if (x.is("PHASECHK")) return Kind{Sync::wait};
-    if (x.is("EXCH")) return Kind{Sync::init};
     // A1T0: one arrival, ART0: as many as a register says; the others announce bytes.
     if (x.is("ARRIVE")) return Kind{x.is("A1T0") || x.is("ART0") ? Sync::arrive : Sync::arrive_tx};
     return std::nullopt;
@@ -71,7 +70,6 @@ std::optional<Kind> kind_of(const sim::ptx::Instruction& x) {
   };
   const std::string_view base = x.parts[0];
   if (base == "mbarrier") {
-    if (has("init")) return Kind{Sync::init};
     if (has("test_wait") || has("try_wait")) return Kind{Sync::wait};
     if (has("expect_tx")) return Kind{Sync::arrive_tx};
     if (has("arrive") || has("arrive_drop")) return Kind{Sync::arrive};
@@ -122,35 +120,51 @@ SyncGraph connect(std::vector<SyncNode> nodes, const std::vector<std::vector<uin
   graph.nodes = std::move(nodes);
   graph.node_of.assign(following.size(), -1);
   for (uint32_t n = 2; n < graph.nodes.size(); ++n) graph.node_of[graph.nodes[n].instruction] = int32_t(n);
-  std::vector<uint32_t> seen(following.size(), ~0u), queue;
+  // [instruction]: the node from which it was reached last without passing another node, and so or otherwise.
+  std::vector<uint32_t> seen_directly(following.size(), ~0u), seen(following.size(), ~0u), queue, passed;
+  const auto unique = [](std::vector<uint32_t>& all) {
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+  };
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
     if (n == 1) continue;
     SyncNode& node = graph.nodes[n];
-    queue.clear();
-    const auto visit = [&](uint32_t i) {
-      if (seen[i] == n) return;
-      seen[i] = n;
-      queue.push_back(i);
-    };
-    bool end = false;
-    if (n == 0) {
-      if (!following.empty()) visit(0);
-    } else {
-      for (uint32_t i : following[node.instruction]) visit(i);
-    }
-    while (!queue.empty()) {
-      const uint32_t i = queue.back();
-      queue.pop_back();
-      if (const int32_t found = graph.node_of[i]; found >= 0) {
-        node.next.push_back(uint32_t(found));
-        if (!graph.nodes[size_t(found)].guarded) continue;
+    const auto reach = [&](std::vector<uint32_t>& from, std::vector<uint32_t>& mark, const std::vector<uint32_t>& first) {
+      from.clear();
+      const auto visit = [&](uint32_t i) {
+        if (mark[i] == n) return;
+        mark[i] = n;
+        from.push_back(i);
+      };
+      for (uint32_t i : first) visit(i);
+      bool end = false;
+      while (!from.empty()) {
+        const uint32_t i = from.back();
+        from.pop_back();
+        if (const int32_t found = graph.node_of[i]; found >= 0) {
+          node.next.push_back(uint32_t(found));
+          if (!graph.nodes[size_t(found)].guarded) continue;
+          if (&from == &queue) {
+            passed.insert(passed.end(), following[i].begin(), following[i].end());
+            end |= ends[i];
+            continue;
+          }
+        }
+        end |= ends[i];
+        for (uint32_t k : following[i]) visit(k);
       }
-      end |= ends[i];
-      for (uint32_t k : following[i]) visit(k);
-    }
-    if (end) node.next.push_back(1);
-    std::sort(node.next.begin(), node.next.end());
-    node.next.erase(std::unique(node.next.begin(), node.next.end()), node.next.end());
+      if (end) node.next.push_back(1);
+    };
+    passed.clear();
+    std::vector<uint32_t> first;
+    if (n != 0) first = following[node.instruction];
+    else if (!following.empty()) first = {0};
+    reach(queue, seen_directly, first);
+    unique(node.next);
+    node.next_directly = node.next;
+    std::vector<uint32_t> beyond;
+    reach(beyond, seen, std::vector<uint32_t>(passed));
+    unique(node.next);
   }
   return graph;
 }
@@ -169,8 +183,6 @@ const char* name_of(Sync sync) {
       return "entry";
     case Sync::end:
       return "end";
-    case Sync::init:
-      return "mbarrier init";
     case Sync::arrive:
       return "arrive";
     case Sync::arrive_tx:
@@ -239,8 +251,10 @@ void remove_retries(SyncGraph& graph, const Function& function) {
   }
   graph.nodes = std::move(kept);
   for (SyncNode& node : graph.nodes) {
-    std::erase_if(node.next, [&](uint32_t k) { return gone[k]; });
-    for (uint32_t& k : node.next) k = renumbered[k];
+    for (std::vector<uint32_t>* next : {&node.next, &node.next_directly}) {
+      std::erase_if(*next, [&](uint32_t k) { return gone[k]; });
+      for (uint32_t& k : *next) k = renumbered[k];
+    }
   }
   std::ranges::fill(graph.node_of, -1);
   for (uint32_t n = 2; n < graph.nodes.size(); ++n) graph.node_of[graph.nodes[n].instruction] = int32_t(n);

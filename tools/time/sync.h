@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The synchronising instructions of a program and which may follow which: the view in which PTX and machine
+// The synchronising instructions of a program (the inits of mbarriers, which wait for nobody, aside) and which may follow which: the view in which PTX and machine
 // code are the same. ptxas moves arithmetic freely, but keeps the order of these along every path; it may
 // duplicate one, merge two, or turn a branch around one into a guard.
 #pragma once
@@ -17,7 +17,6 @@ namespace fa4::time {
 enum class Sync : uint8_t {
   entry,
   end,
-  init,
   arrive,
   arrive_tx,
   wait,
@@ -41,6 +40,7 @@ struct SyncNode {
   uint32_t instruction = 0;    // index into the code
   bool guarded = false;        // a path may pass it without executing it, or it may fail: a test_wait
   std::vector<uint32_t> next;  // nodes that may be executed next, ascending
+  std::vector<uint32_t> next_directly;  // ... and pass no guarded node on the way
 };
 
 // Node 0 is the entry, node 1 the end.

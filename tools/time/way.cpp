@@ -54,7 +54,7 @@ class Ways {
 
   // Whether a way that does not stop at instruction i may lead through it.
   bool open(uint32_t i) const {
-    if (graph_.retries[i]) return false;
+    if (graph_.retries[i]) return !function_.code[i].guard.empty();
     const int32_t n = graph_.node_of[i];
     return n < 0 || graph_.nodes[size_t(n)].guarded;
   }
@@ -66,6 +66,10 @@ class Ways {
     static constexpr uint32_t first[] = {0};
     if (from == 0) return first;
     return following_[graph_.nodes[from].instruction];
+  }
+
+  std::string place(uint32_t n) const {
+    return describe(graph_.nodes[n]) + (n > 1 ? " (instruction " + std::to_string(graph_.nodes[n].instruction) + ")" : "");
   }
 
   // In the order of their lengths.
@@ -89,7 +93,7 @@ class Ways {
         for (uint32_t k : following_[i]) visit(k, int32_t(p));
     }
     if (pair.ends.empty())
-      throw Error("no way leads from " + describe(graph_.nodes[from]) + " to " + describe(graph_.nodes[to]) +
+      throw Error("no way leads from " + place(from) + " to " + place(to) +
                   " in the machine code of " + function_.name);
     return pair;
   }
@@ -165,7 +169,7 @@ Replay make_replay(const Function& sass, const sim::ptx::Function& ptx,
   std::vector<std::vector<Work>> work(warps);  // [warp][record]: since the one before
   for (const fa4sim_sync& r : records) {
     const Work since = work_of[r.warp].next(r);
-    if (r.kind == FA4SIM_SYNC_BRANCH) continue;
+    if (r.kind == FA4SIM_SYNC_BRANCH || r.kind == FA4SIM_SYNC_INIT) continue;
     replay.program.warps[r.warp].records.push_back(r);
     work[r.warp].push_back(since);
   }

@@ -113,7 +113,7 @@ Work WorkOfWarp::next(const fa4sim_sync& r) {
   since_ += arrive(r);
   if (r.kind != FA4SIM_SYNC_BRANCH) {
     lanes_.push_back({r.together, r.instruction + 1});
-    return std::exchange(since_, {});
+    return r.kind == FA4SIM_SYNC_INIT ? Work{} : std::exchange(since_, {});
   }
   if (r.taken) lanes_.push_back({r.taken, r.address});
   if (r.together & ~r.taken) lanes_.push_back({r.together & ~r.taken, r.instruction + 1});
