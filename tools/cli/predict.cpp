@@ -451,7 +451,7 @@ int predict_checked(const TimeRequest& request) {
     throw Refusal("there is no entry " + subject.kernel + " in both the PTX and the cubin");
   fa4::time::Replay replay = fa4::time::make_replay(*sass, *ptx, subject.records, gpu);
   const fa4::time::Names names(module, subject.kernel, replay);
-  const fa4::time::Timing timing = fa4::time::run(replay.program, gpu, fa4::time::Arbitration::round_robin);
+  const fa4::time::Timing timing = fa4::time::run(replay.program, gpu, fa4::time::Arbitration::descending);
   const fa4::time::Report report = fa4::time::report(replay.program, timing, gpu, names);
   const fa4::time::Band band = fa4::time::band(replay, *sass, gpu, timing.cycles);
 

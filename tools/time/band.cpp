@@ -17,7 +17,7 @@ Band band(Replay& replay, const Function& sass, const Gpu& gpu, uint64_t nominal
     result.high = std::max(result.high, cycles);
     result.variations.push_back({std::move(what), std::move(source), cycles});
   };
-  vary(gpu, Arbitration::descending, "arbitration: descending", "not known among three or four busy warps");
+  vary(gpu, Arbitration::round_robin, "arbitration: round robin", "not known among three or four busy warps");
   vary(gpu, Arbitration::oldest, "arbitration: lowest warp first",
        "not known among three or four busy warps");
   for (size_t i = 0; i < parameters().size(); ++i) {
@@ -28,7 +28,7 @@ Band band(Replay& replay, const Function& sass, const Gpu& gpu, uint64_t nominal
       Gpu changed = gpu;
       changed.*p.member = value;
       decode_for(changed);
-      vary(changed, Arbitration::round_robin,
+      vary(changed, Arbitration::descending,
            std::string(p.name) + " " + std::to_string(value) + (*p.unit ? std::string(" ") + p.unit : ""),
            p.source);
     }

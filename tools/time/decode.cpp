@@ -189,11 +189,13 @@ struct Registers {
   int32_t number[4];
   bool reuse[4];
   int count = 0;
+  uint8_t places = 0;  // MicroOp::sources
 };
 Registers registers_read(const Instruction& x) {
   Registers r;
   std::string_view rest = x.operands;
   bool first = true;
+  int place = -1;  // of a source among the operands
   while (!rest.empty() && r.count < 4) {
     const size_t comma = rest.find(',');
     std::string_view operand = rest.substr(0, comma);
@@ -202,12 +204,14 @@ Registers registers_read(const Instruction& x) {
       first = false;
       continue;
     }
+    ++place;
     while (!operand.empty() &&
            (operand[0] == ' ' || operand[0] == '-' || operand[0] == '|' || operand[0] == '~'))
       operand.remove_prefix(1);
     if (operand.size() < 2 || operand[0] != 'R' || operand[1] < '0' || operand[1] > '9') continue;
     int32_t number = 0;
     std::from_chars(operand.data() + 1, operand.data() + operand.size(), number);
+    if (place < 3) r.places |= uint8_t((number % 2 == 0 ? 1 : 2) << 2 * place);
     const bool reuse = operand.find(".reuse") != std::string_view::npos;
     const auto found = std::find(r.number, r.number + r.count, number);
     if (found != r.number + r.count) {
@@ -292,7 +296,8 @@ MicroOp decode(const Instruction& x, const Gpu& gpu) {
   }
   if (gpu.register_ports && (row->unit == Unit::ffma || row->unit == Unit::alu || row->unit == Unit::imad))
     op.ports = port_cycles(registers_read(x));
-  op.registers = uint8_t(registers_read(x).count);
+  op.sources = registers_read(x).places;
+  if (row->unit == Unit::mufu) op.sources = MicroOp::every_source;
 
   const uint32_t width = x.is("128") ? 128 : x.is("64") ? 64 : 32;
   switch (row->result) {

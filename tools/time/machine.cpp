@@ -91,10 +91,11 @@ struct Scheduler {
   uint64_t mufu_free = 0;              // MUFU starts nothing before
   std::vector<uint64_t> mufu_returns;  // when the places in its queue are free, at most mufu_credits
   uint64_t port = 0;                   // register ports
-  // While MMAs accumulate in registers: the end of the window in which arithmetic has issued, and by which warp, if
-  // that has left a place there.
+  // Beside MMAs that accumulate in registers: the end of the last window in which arithmetic has issued, how much of it, and
+  // where the first one's sources lie.
   uint64_t window_end = 0;
-  int32_t window_warp = -1;
+  uint32_t window_issued = 0;
+  uint8_t window_sources = 0;
   uint32_t mufu_thirds = 0;  // of a cycle, that MUFU has lost to MMAs so far and not been charged
   uint64_t tmem_free = 0;
   int32_t last = -1;  // warp
@@ -253,14 +254,17 @@ class Sm {
   }
 
   // The cycle from which the register file has room for an instruction. Beside MMAs arithmetic issues in the first
-  // mma_window_open cycles of every mma_window: once, or twice if both are of one warp and read one register each.
-  uint64_t registers_free(const Scheduler& s, const Warp& w, const MicroOp& op, uint64_t now) const {
-    if (!is_arithmetic(op.unit) || !mma_in_registers(now)) return now;
-    const uint64_t window = (now - tensor_from_) / gpu_.mma_window * gpu_.mma_window + tensor_from_;
-    const uint64_t next = window + gpu_.mma_window;
+  // mma_window_open cycles of every mma_window: one instruction, or two if none of its sources lies in the bank of the first
+  // one's source of the same place. In one window of four the second place of sources is taken.
+  uint64_t registers_free(const Scheduler& s, const MicroOp& op, uint64_t now) const {
+    if (!(is_arithmetic(op.unit) || op.unit == Unit::mufu) || !mma_in_registers(now)) return now;
+    const uint64_t index = (now - tensor_from_) / gpu_.mma_window;
+    const uint64_t window = index * gpu_.mma_window + tensor_from_, next = window + gpu_.mma_window;
     if (now - window >= gpu_.mma_window_open) return next;
     if (s.window_end != next) return now;
-    return s.window_warp == int32_t(w.index) && op.registers <= 1 ? now : next;
+    const bool second = s.window_issued == 1 && (s.window_sources & op.sources) == 0 &&
+                        !(index % 4 == 3 && (op.sources & MicroOp::second_source));
+    return second ? now : next;
   }
 
   void cycle(Scheduler& s, uint64_t now) {
@@ -287,7 +291,7 @@ class Sm {
         next = std::min(next, free);
         continue;
       }
-      const uint64_t room = registers_free(s, w, op, now);
+      const uint64_t room = registers_free(s, op, now);
       if (room > now) {
         w.registers_seen = true;
         next = std::min(next, room);
@@ -393,9 +397,11 @@ class Sm {
     s.last = int32_t(w.index);
     if (op.ports > 1) s.port = now + op.ports;
     const bool beside_mma = mma_in_registers(now);
-    if (beside_mma && is_arithmetic(op.unit)) {
-      s.window_end = ((now - tensor_from_) / gpu_.mma_window + 1) * gpu_.mma_window + tensor_from_;
-      s.window_warp = op.registers <= 1 ? int32_t(w.index) : -1;
+    if (beside_mma && (is_arithmetic(op.unit) || op.unit == Unit::mufu)) {
+      const uint64_t end = ((now - tensor_from_) / gpu_.mma_window + 1) * gpu_.mma_window + tensor_from_;
+      s.window_issued = s.window_end == end ? 2 : 1;
+      s.window_end = end;
+      s.window_sources = op.sources;
     }
 
     Cause cause = Cause::other_result;

@@ -22,11 +22,17 @@ class Ways {
     for (const Instruction& x : function.code) work_.push_back(work_of(x));
   }
 
-  uint32_t segment(uint32_t from, uint32_t to, const Work& work) {
+  // `carried`: what the warp has done in the PTX before `from` and not yet in the machine code, or the other way round, for
+  // ptxas moves arithmetic past what synchronises. It fades, because some is never done.
+  uint32_t segment(uint32_t from, uint32_t to, const Work& work, Work& carried) {
     std::unique_ptr<Pair>& pair = pairs_[uint64_t(from) << 32 | to];
     if (!pair) pair = std::make_unique<Pair>(enumerate(from, to));
-    const auto [at, fresh] = pair->chosen.try_emplace(work, 0);
-    if (fresh) at->second = closest(*pair, work);
+    Work wanted = work;
+    wanted += carried;
+    const auto [at, fresh] = pair->chosen.try_emplace(wanted, 0);
+    if (fresh) at->second = closest(*pair, wanted);
+    const Work left = wanted - work_of_segment_[at->second];
+    carried = {left.mufu / 2, left.fma / 2, left.minmax / 2, left.shuffle / 2, left.memory / 2, 0};
     return at->second;
   }
   uint32_t pairs() const { return uint32_t(pairs_.size()); }
@@ -87,9 +93,10 @@ class Ways {
     for (uint32_t i : starts(from)) visit(i, -1);
     for (uint32_t p = 0; p < pair.places.size() && pair.places.size() < kMostPlaces; ++p) {
       const uint32_t i = pair.places[p].instruction;
-      if (is_target(i, to))
-        pair.ends.push_back(p);
-      else if (open(i))
+      const bool end = is_target(i, to);
+      if (end) pair.ends.push_back(p);
+      // An EXIT may be passed, too: that of other lanes, or of other warps.
+      if (end ? to == 1 && !function_.code[i].guard.empty() : open(i))
         for (uint32_t k : following_[i]) visit(k, int32_t(p));
     }
     if (pair.ends.empty())
@@ -135,6 +142,7 @@ class Ways {
       for (size_t i = 0; i < segment.code.size(); ++i)
         segment.jumps.push_back(i + 1 < segment.code.size() && segment.code[i + 1] != segment.code[i] + 1);
       program_.segments.push_back(std::move(segment));
+      work_of_segment_.push_back(pair.places[end].work);
     }
     return at->second;
   }
@@ -143,7 +151,8 @@ class Ways {
   const SyncGraph& graph_;
   Program& program_;
   const std::vector<std::vector<uint32_t>> following_;
-  std::vector<Work> work_;  // [instruction]
+  std::vector<Work> work_;             // [instruction]
+  std::vector<Work> work_of_segment_;  // [segment]
   std::map<uint64_t, std::unique_ptr<Pair>> pairs_;
 };
 
@@ -196,11 +205,12 @@ Replay make_replay(const Function& sass, const sim::ptx::Function& ptx,
     }
     first.push_back(uint32_t(way.records.size()));
     uint32_t from = 0;
+    Work carried;
     for (size_t i = 0; i < nodes.size(); ++i) {
-      way.steps.push_back({ways.segment(from, nodes[i], work[w][first[i]]), first[i], first[i + 1] - first[i]});
+      way.steps.push_back({ways.segment(from, nodes[i], work[w][first[i]], carried), first[i], first[i + 1] - first[i]});
       from = nodes[i];
     }
-    way.steps.push_back({ways.segment(from, 1, work_of[w].rest()), first.back(), 0});
+    way.steps.push_back({ways.segment(from, 1, work_of[w].rest(), carried), first.back(), 0});
     nodes.push_back(1);
     replay.nodes.push_back(std::move(nodes));
   }

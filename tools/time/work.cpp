@@ -2,6 +2,7 @@
 #include "work.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -11,7 +12,7 @@ namespace {
 
 struct Row {
   std::string_view opcode;  // without modifiers
-  uint32_t Work::*kind;
+  int32_t Work::*kind;
 };
 constexpr Row kMachineCode[] = {
     {"MUFU", &Work::mufu},       {"FFMA", &Work::fma},       {"FADD", &Work::fma},       {"FMUL", &Work::fma},
@@ -33,7 +34,7 @@ constexpr Row kPtx[] = {
 };
 
 template <class Rows>
-uint32_t Work::* kind_of(const Rows& rows, std::string_view opcode) {
+int32_t Work::* kind_of(const Rows& rows, std::string_view opcode) {
   for (const Row& row : rows)
     if (row.opcode == opcode) return row.kind;
   return nullptr;
@@ -74,8 +75,8 @@ Work work_of(const sim::ptx::Instruction& x) {
   return work;
 }
 
-uint32_t distance(const Work& a, const Work& b) {
-  const auto apart = [&](uint32_t Work::*kind) { return a.*kind > b.*kind ? a.*kind - b.*kind : b.*kind - a.*kind; };
+int32_t distance(const Work& a, const Work& b) {
+  const auto apart = [&](int32_t Work::*kind) { return std::abs(a.*kind - b.*kind); };
   return 16 * apart(&Work::mufu) + 4 * (apart(&Work::fma) + apart(&Work::minmax)) +
          8 * (apart(&Work::shuffle) + apart(&Work::memory)) + apart(&Work::all);
 }

@@ -13,14 +13,14 @@
 
 namespace fa4::time {
 
-// Warp instructions.
+// Warp instructions; a difference of two may be negative.
 struct Work {
-  uint32_t mufu = 0;     // ex2, rcp, ...
-  uint32_t fma = 0;      // add, mul, fma of f32 and f32x2
-  uint32_t minmax = 0;   // of f32; one of three operands is two
-  uint32_t shuffle = 0;  // shfl, vote, redux, match
-  uint32_t memory = 0;   // loads, stores, atomics
-  uint32_t all = 0;      // of any kind
+  int32_t mufu = 0;     // ex2, rcp, ...
+  int32_t fma = 0;      // add, mul, fma of f32 and f32x2
+  int32_t minmax = 0;   // of f32; one of three operands is two
+  int32_t shuffle = 0;  // shfl, vote, redux, match
+  int32_t memory = 0;   // loads, stores, atomics
+  int32_t all = 0;      // of any kind
 
   auto operator<=>(const Work&) const = default;
   Work& operator+=(const Work& other);
@@ -31,7 +31,7 @@ Work work_of(const Instruction& instruction);
 Work work_of(const sim::ptx::Instruction& instruction);
 
 // How unlike two stretches are: the kinds count, and the number of instructions where the kinds do not tell.
-uint32_t distance(const Work& a, const Work& b);
+int32_t distance(const Work& a, const Work& b);
 
 // What a warp executed between its synchronising instructions, from the branches that it took.
 class WorkOfWarp {
