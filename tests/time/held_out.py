@@ -49,6 +49,19 @@ LATE_PASS = [(CONSUMER, "    issue_values(p, v.index, accumulate);\n    order_pa
 MAXIMUM = [(SOFTMAX, "const int row = i / 2 % 2;\n    float e[2];",
             "const int row = i / 2 % 2;\n    float e[2];\n    if (i >= 4) partial[row] = fmaxf(partial[row], s[i] * 1e-30f);")]
 
+AS_IT_IS = []
+SCORES_TWICE = [(CONSUMER, "step < L::score_steps; ++step", "step < 2 * L::score_steps; ++step"),
+                (CONSUMER, "k_major_step<L::q_piece_bytes>(q_tile, step)", "k_major_step<L::q_piece_bytes>(q_tile, step % L::score_steps)"),
+                (CONSUMER, "k_major_step<L::kv_piece_bytes>(k_tile, step)", "k_major_step<L::kv_piece_bytes>(k_tile, step % L::score_steps)")]
+THREE_OF_FOUR = [(SOFTMAX, EXPONENTIAL,
+                  "const float x = __fmaf_rn(s[i + k], scale_log2, offset[row]);"
+                  " e[k] = k == 0 || i % 4 == 0 ? ptx::ex2_approx_ftz(x) : __fmul_rn(e[0], 0.5f);")]
+INTEGERS = [(SOFTMAX, "p[i / 2] = pack<element>(e[0], e[1]);",
+             "p[i / 2] = pack<element>(e[0], e[1]);\n"
+             '    asm volatile("prmt.b32 %0, %0, %0, 0x1032;\\n\\tprmt.b32 %0, %0, %0, 0x1032;" : "+r"(p[i / 2]));')]
+SHUFFLES = [(SOFTMAX, "p[i / 2] = pack<element>(e[0], e[1]);",
+             "p[i / 2] = pack<element>(e[0], e[1]);\n    if (i % 8 == 0) p[i / 2] = __shfl_xor_sync(0xffffffffu, p[i / 2], 1);")]
+
 
 def problem(batch, seq, heads, kv_heads, dim, causal=False):
     return ["--batch", str(batch), "--seq-q", str(seq), "--heads", str(heads), "--kv-heads", str(kv_heads), "--head-dim", str(dim)] + (
@@ -74,6 +87,24 @@ ROUNDS = {
         ("half a value product, D = 64", NO_VALUES, problem(1, 4096, 16, 16, 64)),
         ("turn passed on after the scores", LATE_PASS, problem(1, 4096, 16, 8, 128)),
         ("a maximum beside every exponential pair, D = 64, causal", MAXIMUM, problem(2, 2048, 16, 16, 64, True)),
+    ],
+    "2": [
+        ("as it is, odd length, causal", AS_IT_IS, problem(1, 3000, 24, 8, 128, True)),
+        ("as it is, D = 64", AS_IT_IS, problem(3, 1536, 20, 20, 64)),
+        ("consumers take no turns, D = 64, causal", NO_TURNS, problem(1, 4096, 16, 16, 64, True)),
+        ("half of the exponentials", FEWER_EXPONENTIALS, problem(1, 4096, 16, 16, 128)),
+        ("no row sums, causal", NO_SUMS, problem(1, 4096, 16, 4, 128, True)),
+        ("row sums and as many FADD and FMUL more, D = 64", MORE_SUMS, problem(1, 3072, 22, 22, 64)),
+        ("mask in every block, D = 64", MASK_ALL, problem(1, 3072, 22, 22, 64)),
+        ("a maximum beside every exponential pair", MAXIMUM, problem(1, 3072, 22, 22, 128)),
+        ("half a value product", NO_VALUES, problem(1, 4096, 16, 16, 128)),
+        ("scores twice, D = 64", SCORES_TWICE, problem(1, 3072, 22, 22, 64)),
+        ("three of four exponentials, causal", THREE_OF_FOUR, problem(2, 3072, 16, 16, 64, True)),
+        ("softmax after the value product, causal", ONE_P, problem(1, 4096, 16, 16, 128, True)),
+        ("two PRMT for each pair", INTEGERS, problem(1, 4096, 16, 16, 128)),
+        ("two PRMT for each pair, D = 64", INTEGERS, problem(2, 2048, 16, 16, 64)),
+        ("a shuffle for every eighth element", SHUFFLES, problem(1, 4096, 16, 8, 128)),
+        ("every block done again, D = 64, causal", ALWAYS_AGAIN, problem(1, 4096, 16, 16, 64, True)),
     ],
 }
 
