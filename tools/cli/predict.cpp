@@ -459,6 +459,7 @@ int predict_checked(const TimeRequest& request) {
   line("kernel", subject.kernel);
   line("", subject.title);
   line("GPU", fmt::format("{}; the cycles are predicted from the machine code, none was measured", gpu.name));
+  line("", gpu.held);
   if (known.count != 0)
     line("numbers", fmt::format("{} as measured on an {}: {}", known.count, known.measured_on, request.parameters_path));
   const auto launched = [&](uint64_t cycles) { return grouped(cycles + gpu.launch); };

@@ -13,6 +13,7 @@ namespace fa4::time {
 // Cycles of the SM's clock unless a row of the table says otherwise.
 struct Gpu {
   const char* name = "";
+  const char* held = "";  // what predictions for it were held against, a sentence
   bool measured =
       false;  // the numbers of this GPU were measured by us on one; else what follows is a prediction
   uint64_t replaced = 0;  // [bit: index into parameters()]: the number was measured on the very GPU (set_measured)

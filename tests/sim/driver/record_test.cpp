@@ -108,6 +108,18 @@ TEST_CASE("chosen CTAs alone are executed, and what they did to synchronise is k
       }
       CHECK(i == expected.size());
     }
+    // Warp 0's lanes but the first pass the init; all of both warps go to one side; a wait's loop is left by falling through.
+    const auto branch = [&](uint32_t warp, size_t index) {
+      for (const fa4sim_sync& r : records)
+        if (r.warp == warp && r.kind == FA4SIM_SYNC_BRANCH && index-- == 0) return r;
+      FAIL("no such branch");
+      return fa4sim_sync{};
+    };
+    CHECK((branch(0, 0).together == ~0u && branch(0, 0).taken == ~1u));
+    CHECK((branch(0, 1).together == ~0u && branch(0, 1).taken == ~0u));
+    CHECK((branch(1, 0).together == ~0u && branch(1, 0).taken == ~0u));
+    CHECK(branch(0, 0).address > branch(0, 0).instruction);
+    CHECK(branch(0, 0).instruction == branch(1, 0).instruction);
     CHECK(CALL(fa4sim_take_sync, cta, nullptr, 0) == 0);
   }
 
