@@ -12,6 +12,7 @@ A variant is the kernel's own source with pieces of text replaced. What it compu
 the same program.
 """
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -107,6 +108,9 @@ ROUNDS = {
         ("every block done again, D = 64, causal", ALWAYS_AGAIN, problem(1, 4096, 16, 16, 64, True)),
     ],
 }
+# Of loops.cu, in the order of its launches.
+LOOPS = ["shared_products", "warp_sums", "ring_of_copies"]
+LAUNCHES_OF_A_LOOP = 5
 
 
 def rows():
@@ -155,34 +159,53 @@ def build(folder):
     for _, key, name, edits, shape in rows():
         build_one(folder, key, edits, entry_of(shape))
         print(key, name, flush=True)
+    nvcc = ["nvcc", "-std=c++20", "-O3", ROOT / "tests/time/loops.cu"]
+    subprocess.run([*nvcc, "-gencode", "arch=compute_90a,code=[sm_90a,compute_90a]", "-cudart", "shared", "-o", folder / "loops"],
+                   check=True)
+    subprocess.run([*nvcc, "-gencode", "arch=compute_90a,code=sm_90a", "-cubin", "-o", folder / "loops.cubin"], check=True)
 
 
 def predict(folder, fa4):
     path = folder / "held_out.json"
     known = json.loads(path.read_text()) if path.exists() else []
+
+    def add(key, number, name, shape, arguments):
+        report = folder / "report.json"
+        subprocess.run([fa4, "time", *arguments, "--json", report], check=True, stdout=subprocess.DEVNULL)
+        r = json.loads(report.read_text())
+        around = r["launch_cycles"]
+        known.append({"key": key, "round": number, "name": name, "problem": shape, "predicted": r["cycles"] + around,
+                      "low": r["cycles_low"] + around, "high": r["cycles_high"] + around})
+        path.write_text(json.dumps(known, indent=1) + "\n")
+        print(key, name, known[-1]["predicted"], flush=True)
+
     for number, key, name, _, shape in rows():
         if any(row["key"] == key for row in known):
             continue
-        report = folder / "report.json"
-        subprocess.run([fa4, "time", "--gpu", "sm_90", *shape, "--image", folder / f"{key}.fatbin", "--json", report], check=True,
-                       stdout=subprocess.DEVNULL)
-        r = json.loads(report.read_text())
-        known.append({"key": key, "round": number, "name": name, "problem": " ".join(shape), "predicted": r["cycles"] + r["launch_cycles"],
-                      "low": r["cycles_low"] + r["launch_cycles"], "high": r["cycles_high"] + r["launch_cycles"]})
-        path.write_text(json.dumps(known, indent=1) + "\n")
-        print(key, name, r["cycles"], flush=True)
+        add(key, number, name, " ".join(shape), ["--gpu", "sm_90", *shape, "--image", folder / f"{key}.fatbin"])
+    if any(row["key"] in LOOPS for row in known):
+        return
+    simulated = pathlib.Path(fa4).resolve().parents[1] / "sim/cudart"
+    subprocess.run([folder / "loops"], check=True, env={**os.environ, "FA4SIM_GPU": "sm_90", "LD_LIBRARY_PATH": str(simulated),
+                                                        "FA4SIM_RECORD": str(folder / "loops.record")})
+    for index, name in enumerate(LOOPS):
+        add(name, "2", name, "132 CTAs, 256 threads",
+            ["--record", folder / "loops.record", "--cubin", folder / "loops.cubin", "--chip", "h200", "--launch",
+             str((index + 1) * LAUNCHES_OF_A_LOOP - 1)])
 
 
 def measure(folder, fa4, out):
     known = json.loads((folder / "held_out.json").read_text())
     for row in known:
-        image = folder / f"{row['key']}.fatbin"
-        if "measured" in row or not image.exists():
+        image, loop = folder / f"{row['key']}.fatbin", row["key"] in LOOPS
+        if "measured" in row or not (loop or image.exists()):
             continue
+        program = [folder / "loops"] if loop else [fa4, "bench", "--seconds", "0.05", *row["problem"].split(), "--image", image]
+        skipped, counted = (2, LAUNCHES_OF_A_LOOP - 2) if loop else (5, 5)
         ncu = subprocess.run(
             ["ncu", "--metrics", "sm__cycles_elapsed.max", "--clock-control", "none", "--cache-control", "none", "--kernel-name",
-             "regex:fa4_forward", "--launch-skip", "5", "--launch-count", "5", "--kill", "yes", fa4, "bench", "--seconds", "0.05",
-             *row["problem"].split(), "--image", image], capture_output=True, text=True)
+             row["key"] if loop else "regex:fa4_forward", "--launch-skip", str(skipped), "--launch-count", str(counted), "--kill",
+             "yes", *program], capture_output=True, text=True)
         cycles = sorted(int(x.replace(",", "")) for x in re.findall(r"sm__cycles_elapsed\.max\s+cycle\s+([\d,]+)", ncu.stdout))
         if not cycles:
             print(row["key"], "was not measured:", ncu.stdout[-300:], ncu.stderr[-300:])
