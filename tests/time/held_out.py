@@ -63,6 +63,19 @@ INTEGERS = [(SOFTMAX, "p[i / 2] = pack<element>(e[0], e[1]);",
 SHUFFLES = [(SOFTMAX, "p[i / 2] = pack<element>(e[0], e[1]);",
              "p[i / 2] = pack<element>(e[0], e[1]);\n    if (i % 8 == 0) p[i / 2] = __shfl_xor_sync(0xffffffffu, p[i / 2], 1);")]
 
+EARLY_PASS = [(CONSUMER, "    wait_kv_warp(v);\n    issue_values(p, v.index, accumulate);\n    order_pass();\n  };",
+               "    order_pass();\n    wait_kv_warp(v);\n    issue_values(p, v.index, accumulate);\n  };")]
+SPLIT_VALUES = [(CONSUMER, "step > 0 || accumulate);\n    }\n    ptx::wgmma_commit_group();",
+                 "step > 0 || accumulate);\n      if (step + 1 == L::value_steps / 2) ptx::wgmma_commit_group();\n    }\n"
+                 "    ptx::wgmma_commit_group();")]
+NO_PACKS = [(SOFTMAX, "p[i / 2] = pack<element>(e[0], e[1]);", "p[i / 2] = __float_as_uint(e[0]) + __float_as_uint(e[1]);")]
+MORE_INTEGERS = [(SOFTMAX, "p[i / 2] = pack<element>(e[0], e[1]);",
+                  "p[i / 2] = pack<element>(e[0], e[1]);\n"
+                  '    asm volatile("mad.lo.u32 %0, %0, 1, 0;\\n\\txor.b32 %0, %0, %1;\\n\\txor.b32 %0, %0, %1;" : "+r"(p[i / 2]) : "r"(i * 77 + 1));')]
+QUARTER_MORE = [(SOFTMAX, EXPONENTIAL,
+                 EXPONENTIAL + " if (i % 4 == 0 && k == 0) e[k] = __fmaf_rn(ptx::ex2_approx_ftz(-e[k]), 1e-30f, e[k]);")]
+FEWER_SLOTS = [(LAYOUT, "if (qk_dim <= 64) config.kv_slots = 8;", "if (qk_dim <= 64) config.kv_slots = 4;")]
+
 
 def problem(batch, seq, heads, kv_heads, dim, causal=False):
     return ["--batch", str(batch), "--seq-q", str(seq), "--heads", str(heads), "--kv-heads", str(kv_heads), "--head-dim", str(dim)] + (
@@ -107,9 +120,25 @@ ROUNDS = {
         ("a shuffle for every eighth element", SHUFFLES, problem(1, 4096, 16, 8, 128)),
         ("every block done again, D = 64, causal", ALWAYS_AGAIN, problem(1, 4096, 16, 16, 64, True)),
     ],
+    "3": [
+        ("as it is, ratio 8", AS_IT_IS, problem(1, 2816, 24, 3, 128)),
+        ("as it is, D = 64, causal, short", AS_IT_IS, problem(4, 1280, 26, 26, 64, True)),
+        ("turn passed on before the value product", EARLY_PASS, problem(1, 3072, 22, 22, 128)),
+        ("turn passed on after the scores' end, causal", LATE_PASS, problem(1, 4096, 16, 16, 128, True)),
+        ("value product in two groups, D = 64", SPLIT_VALUES, problem(1, 3072, 22, 22, 64)),
+        ("value product in two groups, causal", SPLIT_VALUES, problem(2, 3072, 11, 11, 128, True)),
+        ("added in place of packed, D = 64", NO_PACKS, problem(1, 3072, 22, 22, 64)),
+        ("IMAD and two LOP3 for each pair, D = 64, causal", MORE_INTEGERS, problem(1, 4096, 16, 16, 64, True)),
+        ("an eighth more exponentials, D = 64", QUARTER_MORE, problem(2, 2048, 16, 16, 64)),
+        ("four slots, D = 64", FEWER_SLOTS, problem(1, 3072, 22, 22, 64)),
+        ("three of four exponentials", THREE_OF_FOUR, problem(1, 3072, 22, 22, 128)),
+        ("half a value product, causal", NO_VALUES, problem(2, 3072, 11, 11, 128, True)),
+        ("a shuffle for every eighth element, D = 64", SHUFFLES, problem(2, 2048, 16, 16, 64)),
+        ("scores twice", SCORES_TWICE, problem(2, 2048, 16, 16, 128)),
+    ],
 }
 # Of loops.cu, in the order of its launches.
-LOOPS = ["shared_products", "warp_sums", "ring_of_copies"]
+LOOPS = {"shared_products": "2", "warp_sums": "2", "ring_of_copies": "2", "logarithms": "3", "integers": "3", "transposes": "3"}
 LAUNCHES_OF_A_LOOP = 5
 
 
@@ -183,13 +212,15 @@ def predict(folder, fa4):
         if any(row["key"] == key for row in known):
             continue
         add(key, number, name, " ".join(shape), ["--gpu", "sm_90", *shape, "--image", folder / f"{key}.fatbin"])
-    if any(row["key"] in LOOPS for row in known):
+    if all(any(row["key"] == loop for row in known) for loop in LOOPS):
         return
     simulated = pathlib.Path(fa4).resolve().parents[1] / "sim/cudart"
     subprocess.run([folder / "loops"], check=True, env={**os.environ, "FA4SIM_GPU": "sm_90", "LD_LIBRARY_PATH": str(simulated),
                                                         "FA4SIM_RECORD": str(folder / "loops.record")})
-    for index, name in enumerate(LOOPS):
-        add(name, "2", name, "132 CTAs, 256 threads",
+    for index, (name, number) in enumerate(LOOPS.items()):
+        if any(row["key"] == name for row in known):
+            continue
+        add(name, number, name, "132 CTAs, 256 threads",
             ["--record", folder / "loops.record", "--cubin", folder / "loops.cubin", "--chip", "h200", "--launch",
              str((index + 1) * LAUNCHES_OF_A_LOOP - 1)])
 

@@ -101,6 +101,64 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) ring_of_copies(float* 
   out[kTileBytes * 2 + blockIdx.x * kThreads + threadIdx.x] = sum;
 }
 
+// Exponentials and logarithms with products between them.
+extern "C" __global__ void __launch_bounds__(kThreads, 1) logarithms(float* out) {
+  float x[4];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) x[k] = 0.1f + static_cast<float>(threadIdx.x % 32 + k) * 0.01f;
+#pragma unroll 1
+  for (int i = 0; i < 500; ++i) {
+#pragma unroll
+    for (float& v : x) {
+      float y;
+      asm volatile("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(v));
+      y = __fmaf_rn(y, 0.25f, -0.5f);
+      asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(v) : "f"(y));
+      v = __fadd_rn(__fmul_rn(v, 0.75f), 0.125f);
+    }
+  }
+  out[blockIdx.x * kThreads + threadIdx.x] = x[0] + x[1] + x[2] + x[3];
+}
+
+// Integer mixing.
+extern "C" __global__ void __launch_bounds__(kThreads, 1) integers(float* out) {
+  uint32_t x[4];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) x[k] = threadIdx.x * 4 + k + 1;
+#pragma unroll 1
+  for (int i = 0; i < 700; ++i) {
+#pragma unroll
+    for (uint32_t& v : x) {
+      v = v * 0x9e3779b1u + 0x7f4a7c15u;
+      v ^= __funnelshift_l(v, v, 13);
+      v = (v & 0x5bd1e995u) + __byte_perm(v, v, 0x1032);
+    }
+  }
+  out[blockIdx.x * kThreads + threadIdx.x] = static_cast<float>(x[0] ^ x[1] ^ x[2] ^ x[3]);
+}
+
+// Pairs of warps that hand 32 x 32 words over, transposed, with a named barrier of their own.
+extern "C" __global__ void __launch_bounds__(kThreads, 1) transposes(float* out) {
+  __shared__ float tile[kThreads / 64][2][32][33];
+  const uint32_t pair = threadIdx.x / 64, half = threadIdx.x / 32 % 2, lane = threadIdx.x % 32;
+  float x[32];
+#pragma unroll
+  for (int k = 0; k < 32; ++k) x[k] = static_cast<float>(threadIdx.x + k);
+#pragma unroll 1
+  for (int i = 0; i < 150; ++i) {
+#pragma unroll
+    for (int k = 0; k < 32; ++k) tile[pair][half][k][lane] = x[k];
+    asm volatile("bar.sync %0, 64;" ::"r"(pair + 1) : "memory");
+#pragma unroll
+    for (int k = 0; k < 32; ++k) x[k] = __fadd_rn(x[k], tile[pair][1 - half][lane][k]);
+    asm volatile("bar.sync %0, 64;" ::"r"(pair + 1) : "memory");
+  }
+  float sum = 0;
+#pragma unroll
+  for (float v : x) sum += v;
+  out[blockIdx.x * kThreads + threadIdx.x] = sum;
+}
+
 int main() {
   float* out = nullptr;
   cudaMalloc(&out, kTileBytes * 8 + kCtas * kThreads * sizeof(float));
@@ -109,6 +167,9 @@ int main() {
   for (int i = 0; i < kLaunches; ++i) shared_products<<<kCtas, kThreads>>>(out);
   for (int i = 0; i < kLaunches; ++i) warp_sums<<<kCtas, kThreads>>>(out);
   for (int i = 0; i < kLaunches; ++i) ring_of_copies<<<kCtas, kThreads, kSlots * kTileBytes>>>(out);
+  for (int i = 0; i < kLaunches; ++i) logarithms<<<kCtas, kThreads>>>(out);
+  for (int i = 0; i < kLaunches; ++i) integers<<<kCtas, kThreads>>>(out);
+  for (int i = 0; i < kLaunches; ++i) transposes<<<kCtas, kThreads>>>(out);
   const cudaError_t error = cudaDeviceSynchronize();
   std::printf("%s\n", cudaGetErrorString(error));
   return error == cudaSuccess ? 0 : 1;

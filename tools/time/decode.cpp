@@ -316,6 +316,10 @@ MicroOp decode(const Instruction& x, const Gpu& gpu) {
       break;
     case Result::shuffle:
       op.latency = uint16_t(gpu.shuffle);
+      if (base == "SHFL") {  // through shared memory's crossbar, 4 bytes a lane
+        op.effect = Effect::shared;
+        op.cost = uint16_t(32 * 4 / gpu.shared_rate);
+      }
       break;
     case Result::constant:
       op.latency = uint16_t(gpu.constant);

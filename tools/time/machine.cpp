@@ -142,7 +142,6 @@ class Sm {
   void signal(uint32_t id, const Signal& from) {
     if (id == kNoPhase) return;
     Phase& phase = phases_[id];
-    ++phase.signals;
     if (phase.last.from == Signal::From::nobody || from.time >= phase.time) {
       phase.time = from.time;
       phase.last = from;
@@ -152,16 +151,18 @@ class Sm {
     phase.waiters.clear();
   }
 
-  void wake(const Phase& phase, const Phase::Waiter& waiter) {
+  // Waiters go on one after the other.
+  void wake(Phase& phase, const Phase::Waiter& waiter) {
     Warp& w = warps_[waiter.warp];
+    const uint32_t before = phase.woken++;
     uint64_t end;
     if (waiter.scoreboard == 7) {
-      end = phase.time + gpu_.bar_base + gpu_.bar_warp_tenths * phase.signals / 10;
+      end = phase.time + gpu_.bar_base + gpu_.bar_warp_tenths * (before + 1) / 10;
       w.ready = std::max(w.ready, end);
       w.ready_cause = Cause::cta_barrier;
       w.at_barrier = false;
     } else {
-      end = std::max(waiter.begin + gpu_.wait_latency, phase.time + gpu_.wake_latency);
+      end = std::max(waiter.begin + gpu_.wait_latency, phase.time + gpu_.wake_latency + gpu_.wake_further * before);
       w.scoreboard[waiter.scoreboard] = end;
     }
     if (end > waiter.begin + gpu_.wait_latency)

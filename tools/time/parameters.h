@@ -26,7 +26,7 @@ struct Gpu {
   // Variable latencies, from issue to the issue of a user.
   uint32_t shared_32, shared_64, shared_128, shuffle, constant, special_register, global_load, other;
   // Barriers.
-  uint32_t wait_latency, wake_latency, bar_base, bar_warp_tenths, proxy_fence, membar;
+  uint32_t wait_latency, wake_latency, wake_further, bar_base, bar_warp_tenths, proxy_fence, membar;
   // Tensor memory: of a warp.
   uint32_t tmem_load_rate, tmem_store_rate, tmem_load_latency, tmem_store_latency;
   // The tensor core.

@@ -14,7 +14,7 @@ namespace fa4::time {
 struct Phase {
   uint32_t address = 0;
   int32_t number = 0;
-  uint32_t missing = 0, signals = 0;
+  uint32_t missing = 0, woken = 0;
   uint64_t time = 0;  // of the last signal so far
   Signal last;
   struct Waiter {
