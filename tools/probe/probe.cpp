@@ -38,6 +38,8 @@ constexpr Kernel kKernels[] = {
     {"products_shared_24", 128, false},
     {"products_other_8", 128, false},
     {"products_other_24", 128, false},
+    {"chains_alone", 256, false},
+    {"chains_beside_products", 256, false},
     {"ffma_pair", 128, true},
     {"tensor_load_1", 128, true},
     {"tensor_load_4", 128, true},
@@ -132,6 +134,8 @@ std::vector<Measured> measure(support::Gpu& gpu) {
   const double seen = blackwell ? wake : 0;
   all.push_back({"MMA end to arrival, A in shared memory", cycles["products_shared_8"] - 8 * shared - seen});
   all.push_back({"MMA end to arrival, A elsewhere", cycles["products_other_8"] - 8 * other - seen});
+  const double alone = cycles["chains_alone"] / 512, beside = cycles["chains_beside_products"] / 512;
+  all.push_back({"beside MMAs, arithmetic once every", beside < 1.2 * alone ? 1 : beside});
   if (blackwell) {
     // A warp's bytes: 32 lanes with 32 or 16 registers of 4.
     const double tensor_load = (cycles["tensor_load_4"] - cycles["tensor_load_1"]) / 3,

@@ -212,6 +212,15 @@ __device__ __forceinline__ uint64_t descriptor(const void* tile, uint64_t versio
   return opaque;
 }
 
+struct Nothing {
+  static constexpr bool any = false;
+  __device__ void operator()() const {}
+};
+template <class Body>
+struct Something : Body {
+  static constexpr bool any = true;
+};
+
 #if __CUDA_ARCH__ >= 1000
 constexpr uint32_t kInstruction = 1u << 4 | 128 / 8 << 17 | 128 / 16 << 24;  // f32, f16, N = 128, M = 128
 
@@ -228,9 +237,11 @@ __device__ __forceinline__ void with_tensor_memory(Body body) {
   __syncthreads();
   ptx::tcgen05_fence_after_thread_sync();
   const uint32_t tmem = *const_cast<volatile uint32_t*>(&allocated), lanes = (threadIdx.x & ~31u) << 16;
-  const uint32_t zeros[16] = {};
-  for (int i = 0; i < 8; ++i) ptx::tcgen05_st_32x32b(tmem + kOperand + 16 * i + lanes, zeros);
-  ptx::tcgen05_wait_st();
+  if (threadIdx.x < 128) {
+    const uint32_t zeros[16] = {};
+    for (int i = 0; i < 8; ++i) ptx::tcgen05_st_32x32b(tmem + kOperand + 16 * i + lanes, zeros);
+    ptx::tcgen05_wait_st();
+  }
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();
   ptx::tcgen05_fence_after_thread_sync();
@@ -241,12 +252,13 @@ __device__ __forceinline__ void with_tensor_memory(Body body) {
   if (threadIdx.x < 32) ptx::tcgen05_dealloc<512>(tmem);
 }
 
-template <int count, bool a_shared>
-__device__ __forceinline__ void products(uint32_t* cycles) {
+// `others`: what warps do that issue none, if there are any.
+template <int count, bool a_shared, class Others = Nothing>
+__device__ __forceinline__ void products(uint32_t* cycles, Others others = {}) {
   __shared__ alignas(1024) uint8_t tiles[2][4096];
   __shared__ alignas(16) uint64_t barrier;
   const uint32_t bar = shared_address(&barrier);
-  for (uint32_t i = threadIdx.x; i < sizeof tiles / 4; i += 128) reinterpret_cast<uint32_t*>(tiles)[i] = 0;
+  for (uint32_t i = threadIdx.x; i < sizeof tiles / 4; i += blockDim.x) reinterpret_cast<uint32_t*>(tiles)[i] = 0;
   if (threadIdx.x == 0) ptx::mbarrier_init(bar, 1);
   ptx::fence_proxy_async_shared_cta();
   __syncthreads();
@@ -256,6 +268,12 @@ __device__ __forceinline__ void products(uint32_t* cycles) {
   const uint32_t warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   with_tensor_memory([&](uint32_t tmem) {
     timed(cycles, [&] {
+      if constexpr (Others::any) {
+        if (warp >= 4) {
+          others();
+          return;
+        }
+      }
       if (warp == 0 && ptx::elect_sync()) {
 #pragma unroll
         for (int i = 0; i < count; ++i) {
@@ -326,17 +344,24 @@ PROBE(ffma_pair, 128) {
       cycles, [&](uint64_t& x) { asm volatile("fma.rn.f32x2 %0, %0, %1, %0;" : "+l"(x) : "l"(factor)); });
 }
 #else
-template <int count, bool a_shared>
-__device__ __forceinline__ void products(uint32_t* cycles) {
+template <int count, bool a_shared, class Others = Nothing>
+__device__ __forceinline__ void products(uint32_t* cycles, Others others = {}) {
   __shared__ alignas(1024) uint8_t tiles[2][4096];
-  for (uint32_t i = threadIdx.x; i < sizeof tiles / 4; i += 128) reinterpret_cast<uint32_t*>(tiles)[i] = 0;
+  for (uint32_t i = threadIdx.x; i < sizeof tiles / 4; i += blockDim.x) reinterpret_cast<uint32_t*>(tiles)[i] = 0;
   ptx::fence_proxy_async_shared_cta();
   __syncthreads();
   const uint64_t a_tile = descriptor(tiles[0], 0), b_tile = descriptor(tiles[1], 0);
+  const uint32_t warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   float d[64] = {};
   uint32_t a[a_shared ? 1 : 4 * count];  // each product has registers of its own, as the assembler wants them
   unknown_zeros(a, cycles);
   timed(cycles, [&] {
+    if constexpr (Others::any) {
+      if (warp >= 4) {
+        others();
+        return;
+      }
+    }
     ptx::tied(d);
     ptx::tied(a);
     ptx::wgmma_fence();
@@ -365,4 +390,30 @@ PROBE(products_other_8, 128) {
 }
 PROBE(products_other_24, 128) {
   products<24, false>(cycles);
+}
+
+// Two chains of additions in each of four warps, beside products of the others, or alone.
+template <bool beside>
+__device__ __forceinline__ void chains(uint32_t* cycles) {
+  uint32_t x[2] = {0x3f000000 + threadIdx.x, 0x3e000000 + threadIdx.x};
+  const uint32_t term = 0x30000000 + threadIdx.x;
+  const auto additions = [&] {
+#pragma unroll
+    for (int i = 0; i < 512; ++i) asm volatile("add.rn.f32 %0, %0, %1;" : "+r"(x[i % 2]) : "r"(term));
+  };
+  if constexpr (beside)
+    products<60, true>(cycles, Something<decltype(additions)>{additions});
+  else
+    timed(cycles, [&] {
+      if (threadIdx.x >= 128) additions();
+    });
+  if (x[0] + x[1] == 1) cycles[32] = 1;
+  __syncthreads();
+  if (threadIdx.x < 128 && threadIdx.x % 32 == 0) cycles[threadIdx.x / 32] = 0;  // theirs is not asked for
+}
+PROBE(chains_alone, 256) {
+  chains<false>(cycles);
+}
+PROBE(chains_beside_products, 256) {
+  chains<true>(cycles);
 }
