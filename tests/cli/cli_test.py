@@ -648,6 +648,28 @@ class Time(unittest.TestCase):
             self.assertTrue(all(a[1] <= b[0] + 1e-9 for a, b in zip(slices, slices[1:])))
         self.assertLessEqual(max(s[-1][1] for s in tracks.values()), report["cycles"] / 1000 + 1e-9)
 
+    def test_the_readme_shows_the_main_job_as_it_is_predicted(self):
+        # Another assembler may move a cycle here and there; what happens, and how often, is the same.
+        for picture, mask in (("time-full.svg", ()), ("time-causal.svg", ("--causal",))):
+            fresh = self.report.with_name(picture)
+            result = subprocess.run([FA4, "time", "--driver", SIMULATOR, *mask, "--svg", fresh], capture_output=True, text=True, timeout=120)
+            if result.returncode == 2 and "pip install nvidia-cuda-nvdisasm" in result.stderr:
+                self.skipTest("there is no nvdisasm")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            shown = (Path(__file__).parents[2] / "docs" / picture).read_text()
+            words = lambda svg: sorted(w for w in re.findall(r"<text[^>]*>([^<]*)", svg) if not w.isdigit())
+            last = lambda svg: max(int(n) for n in re.findall(r"to (\d+) \(", svg))
+            self.assertEqual(words(shown), words(fresh.read_text()))
+            self.assertAlmostEqual(last(shown) / last(fresh.read_text()), 1, delta=0.03)
+
+    def test_what_predictions_were_held_against(self):
+        held = json.loads((Path(__file__).parents[1] / "time/held_out.json").read_text())
+        errors = [abs(row["predicted"] / row["measured"] - 1) for row in held if row["round"] == max(row["round"] for row in held)]
+        text, _ = self.predict("--chip", "h200")
+        self.assertIn(f"{len(errors)} kernels that nothing was fitted to", text)
+        self.assertIn(f"off by {100 * sum(errors) / len(errors):.1f} % in the mean, {100 * max(errors):.1f} % at most", text)
+        self.assertIn("nobody has timed a Blackwell", self.predict()[0])
+
     def test_no_nvdisasm(self):
         result = subprocess.run([FA4, "time"], env={**os.environ, "FA4_NVDISASM": "/absent"}, capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, 2)

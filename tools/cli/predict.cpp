@@ -151,6 +151,7 @@ Subject record_attention(const TimeRequest& request, uint32_t sms) {
                       : request.problem.scheduler == "linear" ? FA4_SCHEDULER_LINEAR
                                                               : FA4_SCHEDULER_AUTO;
   options.sm_count = sms;
+  options.lse = false;
   device.run(loaded.problem, loaded.inputs, options);
 
   Subject subject;
