@@ -342,12 +342,25 @@ TEST_CASE("beside MMAs that accumulate in registers, arithmetic has a window eve
   const std::vector<std::string> other_banks = {"FADD R7, R2, R7", "FADD R4, R9, R4"};
   const std::vector<std::string> alu = {"FMNMX R7, R2, R7, !PT", "FMNMX R9, R2, R9, !PT"};
   const std::vector<std::string> exponential = {"MUFU.EX2 R7, R7"};
-  for (const Row& row : std::vector<Row>{
-           {one_source, 1, 2, 4.0}, {one_source, 1, 4, 4.2},  {one_source, 1, 5, 6.1},   {one_source, 1, 6, 8.0},
-           {one_source, 1, 8, 8.3}, {one_source, 1, 10, 12.0}, {one_source, 2, 2, 4.2},  {one_source, 2, 4, 6.3},
-           {one_source, 2, 5, 8.2}, {one_source, 4, 2, 8.4},   {one_source, 8, 2, 16.6}, {same_banks, 1, 4, 4.2},
-           {same_banks, 2, 2, 7.8}, {same_banks, 4, 2, 15.4},  {other_banks, 2, 2, 5.2}, {other_banks, 4, 2, 10.2},
-           {alu, 1, 3, 4.1},        {alu, 2, 3, 8.0},          {exponential, 1, 1, 10.6}}) {
+  for (const Row& row : std::vector<Row>{{one_source, 1, 2, 4.0},
+                                         {one_source, 1, 4, 4.2},
+                                         {one_source, 1, 5, 6.1},
+                                         {one_source, 1, 6, 8.0},
+                                         {one_source, 1, 8, 8.3},
+                                         {one_source, 1, 10, 12.0},
+                                         {one_source, 2, 2, 4.2},
+                                         {one_source, 2, 4, 6.3},
+                                         {one_source, 2, 5, 8.2},
+                                         {one_source, 4, 2, 8.4},
+                                         {one_source, 8, 2, 16.6},
+                                         {same_banks, 1, 4, 4.2},
+                                         {same_banks, 2, 2, 7.8},
+                                         {same_banks, 4, 2, 15.4},
+                                         {other_banks, 2, 2, 5.2},
+                                         {other_banks, 4, 2, 10.2},
+                                         {alu, 1, 3, 4.1},
+                                         {alu, 2, 3, 8.0},
+                                         {exponential, 1, 1, 10.6}}) {
     Straight s("h200");
     warpgroup(s, {{40, 128, false}}, {0});
     Disassembly d("k");
@@ -363,7 +376,8 @@ TEST_CASE("beside MMAs that accumulate in registers, arithmetic has a window eve
     REQUIRE(timing.mmas.back().end > t.back());
     const size_t from = size_t(10 * row.burst), to = size_t(50 * row.burst);
     const double cycles = double(t[to] - t[from]) / 40;
-    INFO(row.code[0] << ", " << row.burst << " at a time, stall " << row.stall << ": measured " << row.measured << ", here " << cycles);
+    INFO(row.code[0] << ", " << row.burst << " at a time, stall " << row.stall << ": measured "
+                     << row.measured << ", here " << cycles);
     CHECK(std::abs(cycles / row.measured - 1) <= 0.1);
   }
 }

@@ -178,7 +178,8 @@ TEST_CASE("what does not match is an error that shows both lists") {
       contains("the warp executed") && contains("could go on with") && contains("arrive (instruction 1)"));
 }
 
-TEST_CASE("of several ways between two synchronising instructions a warp took the one like what it computed") {
+TEST_CASE(
+    "of several ways between two synchronising instructions a warp took the one like what it computed") {
   // A loop of additions that a warp may pass, and behind it the exponential that it may pass.
   const auto module = parse(R"(
   bar.sync 0;
@@ -193,10 +194,7 @@ SKIP:
   bar.sync 0;
   ret;)");
   Disassembly d("k");
-  d.add("BAR.SYNC.DEFER_BLOCKING 0x0")
-      .add("@P0 BRA `(.L_join)")
-      .label(".L_loop")
-      .add("FADD R1, R1, R2");
+  d.add("BAR.SYNC.DEFER_BLOCKING 0x0").add("@P0 BRA `(.L_join)").label(".L_loop").add("FADD R1, R1, R2");
   d.add("@P1 BRA `(.L_loop)").label(".L_join").add("@P2 BRA `(.L_skip)");
   d.add("MUFU.EX2 R1, R1").label(".L_skip").add("BAR.SYNC.DEFER_BLOCKING 0x0").add("EXIT");
   enum : uint32_t { first, to_join, add, to_loop, to_skip, ex2, second };  // in both programs
@@ -208,7 +206,8 @@ SKIP:
     r.phase = phase;
     return r;
   };
-  const auto branch = [](uint32_t instruction, uint32_t target, uint32_t together = ~0u, uint32_t taken = ~0u) {
+  const auto branch = [](uint32_t instruction, uint32_t target, uint32_t together = ~0u,
+                         uint32_t taken = ~0u) {
     fa4sim_sync r{};
     r.kind = FA4SIM_SYNC_BRANCH;
     r.instruction = instruction;
@@ -231,7 +230,8 @@ SKIP:
   };
   CHECK(way({branch(to_join, to_skip), branch(to_skip, second)}).code ==
         std::vector<uint32_t>{to_join, to_skip, second});
-  CHECK(way({branch(to_join, to_skip), branch(to_skip, second)}).jumps == std::vector<bool>{true, true, false});
+  CHECK(way({branch(to_join, to_skip), branch(to_skip, second)}).jumps ==
+        std::vector<bool>{true, true, false});
   CHECK(way({branch(to_join, to_skip)}).code == std::vector<uint32_t>{to_join, to_skip, ex2, second});
   CHECK(way({branch(to_loop, add), branch(to_loop, add), branch(to_skip, second)}).code ==
         std::vector<uint32_t>{to_join, add, to_loop, add, to_loop, add, to_loop, to_skip, second});

@@ -99,7 +99,8 @@ uint64_t blocks_of(const Plan& plan, int32_t cta, uint64_t* tasks, std::index_se
 uint64_t blocks_of(const Plan& plan, const KernelList& kernels, int32_t cta, uint64_t* tasks) {
   if (&kernels == &hopper::kKernels)
     return blocks_of<hopper::kKernels>(plan, cta, tasks, std::make_index_sequence<hopper::kKernels.count>());
-  return blocks_of<blackwell::kKernels>(plan, cta, tasks, std::make_index_sequence<blackwell::kKernels.count>());
+  return blocks_of<blackwell::kKernels>(plan, cta, tasks,
+                                        std::make_index_sequence<blackwell::kKernels.count>());
 }
 
 // What is timed: an entry as machine code and as PTX, and what its run did to synchronise.
@@ -238,12 +239,15 @@ Numbers numbers_of(const Chip& chip, const std::string& path) {
     numbers.measured_on = report.at("gpu").at("name");
     const std::string wanted = fmt::format("{}.{}", chip.arch / 10, chip.arch % 10);
     if (capability != wanted)
-      throw Refusal(fmt::format("--parameters {}: measured on a GPU of compute capability {}, where {} has {}",
-                                path, capability, numbers.gpu.name, wanted));
-    for (const auto& [name, value] : measured) fa4::time::set_measured(numbers.gpu, name, value.get<double>());
+      throw Refusal(
+          fmt::format("--parameters {}: measured on a GPU of compute capability {}, where {} has {}", path,
+                      capability, numbers.gpu.name, wanted));
+    for (const auto& [name, value] : measured)
+      fa4::time::set_measured(numbers.gpu, name, value.get<double>());
     numbers.count = measured.size();
   } catch (const nlohmann::json::exception&) {
-    throw Refusal(fmt::format("--parameters {}: no report of `fa4 verify --json` from a GPU that was timed", path));
+    throw Refusal(
+        fmt::format("--parameters {}: no report of `fa4 verify --json` from a GPU that was timed", path));
   } catch (const fa4::time::Error& error) {
     throw Refusal(fmt::format("--parameters {}: {}", path, error.what()));
   }
@@ -462,11 +466,13 @@ int predict_checked(const TimeRequest& request) {
   line("GPU", fmt::format("{}; the cycles are predicted from the machine code, none was measured", gpu.name));
   line("", gpu.held);
   if (known.count != 0)
-    line("numbers", fmt::format("{} as measured on an {}: {}", known.count, known.measured_on, request.parameters_path));
+    line("numbers",
+         fmt::format("{} as measured on an {}: {}", known.count, known.measured_on, request.parameters_path));
   const auto launched = [&](uint64_t cycles) { return grouped(cycles + gpu.launch); };
   line("predicted",
        fmt::format("{} cycles for the launch: {:.1f} us at {} MHz; {} from the first instruction to the last",
-                   launched(report.cycles), microseconds(report.cycles + gpu.launch), gpu.clock_mhz, grouped(report.cycles)));
+                   launched(report.cycles), microseconds(report.cycles + gpu.launch), gpu.clock_mhz,
+                   grouped(report.cycles)));
   line("", fmt::format("{} to {} where a number is not known", launched(band.low), launched(band.high)));
   if (subject.tasks != 0) line("", fmt::format("{} a task", grouped(report.cycles / subject.tasks)));
   if (report.tiles > 0)

@@ -72,7 +72,7 @@ struct Warp {
   bool at_barrier = false;  // named
   uint64_t last_issue = 0;
   bool issued = false, keep = true;
-  bool unit_seen = false;  // since its last issue a unit has kept it waiting
+  bool unit_seen = false;       // since its last issue a unit has kept it waiting
   bool registers_seen = false;  // ... MMAs have kept it out of the register file
   Unit unit_waited = Unit::control;
   uint64_t mufu_blocked = 0;  // newest cycle + 1 in which MUFU had no place for it
@@ -91,8 +91,8 @@ struct Scheduler {
   uint64_t mufu_free = 0;              // MUFU starts nothing before
   std::vector<uint64_t> mufu_returns;  // when the places in its queue are free, at most mufu_credits
   uint64_t port = 0;                   // register ports
-  // Beside MMAs that accumulate in registers: the end of the last window in which arithmetic has issued, how much of it, and
-  // where the first one's sources lie.
+  // Beside MMAs that accumulate in registers: the end of the last window in which arithmetic has issued, how
+  // much of it, and where the first one's sources lie.
   uint64_t window_end = 0;
   uint32_t window_issued = 0;
   uint8_t window_sources = 0;
@@ -162,7 +162,8 @@ class Sm {
       w.ready_cause = Cause::cta_barrier;
       w.at_barrier = false;
     } else {
-      end = std::max(waiter.begin + gpu_.wait_latency, phase.time + gpu_.wake_latency + gpu_.wake_further * before);
+      end = std::max(waiter.begin + gpu_.wait_latency,
+                     phase.time + gpu_.wake_latency + gpu_.wake_further * before);
       w.scoreboard[waiter.scoreboard] = end;
     }
     if (end > waiter.begin + gpu_.wait_latency)
@@ -249,14 +250,16 @@ class Sm {
     }
   }
 
-  // Whether MMAs that accumulate in registers run: their accesses to the register file keep arithmetic out of it.
+  // Whether MMAs that accumulate in registers run: their accesses to the register file keep arithmetic out of
+  // it.
   bool mma_in_registers(uint64_t now) const {
     return gpu_.mma_window && now >= tensor_from_ && now < tensor_free_;
   }
 
-  // The cycle from which the register file has room for an instruction. Beside MMAs arithmetic issues in the first
-  // mma_window_open cycles of every mma_window: one instruction, or two if none of its sources lies in the bank of the first
-  // one's source of the same place. In one window of four the second place of sources is taken.
+  // The cycle from which the register file has room for an instruction. Beside MMAs arithmetic issues in the
+  // first mma_window_open cycles of every mma_window: one instruction, or two if none of its sources lies in
+  // the bank of the first one's source of the same place. In one window of four the second place of sources
+  // is taken.
   uint64_t registers_free(const Scheduler& s, const MicroOp& op, uint64_t now) const {
     if (!(is_arithmetic(op.unit) || op.unit == Unit::mufu) || !mma_in_registers(now)) return now;
     const uint64_t index = (now - tensor_from_) / gpu_.mma_window;
@@ -374,7 +377,9 @@ class Sm {
       else
         found->second += operands;
     }
-    const Cause last = w.registers_seen ? Cause::registers_busy : w.unit_seen ? busy_cause(w.unit_waited) : Cause::other_warp;
+    const Cause last = w.registers_seen ? Cause::registers_busy
+                       : w.unit_seen    ? busy_cause(w.unit_waited)
+                                        : Cause::other_warp;
     time.cycles[size_t(last)] += until(now);
     ++time.cycles[size_t(Cause::issue)];
     ++time.issued;

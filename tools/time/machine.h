@@ -120,8 +120,8 @@ enum class Cause : uint8_t {
   mma_busy,
   tma_busy,
   registers_busy,  // the register file: the accumulators of MMAs
-  other_warp,  // it could have issued; another warp did
-  over,        // after its end
+  other_warp,      // it could have issued; another warp did
+  over,            // after its end
   count
 };
 const char* name_of(Cause cause);

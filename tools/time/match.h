@@ -3,9 +3,9 @@
 // machine code of a warp whose way through the PTX is known.
 //
 // Each node of the machine code is a copy of one node of the PTX, such that whatever may follow the copy may
-// follow the original (a homomorphism of the two graphs), and each node of the PTX has a copy. What follows only if a guard
-// in between is false is not asked for: of several guards of one branch of the PTX no one is false alone. Where that
-// leaves a choice, nothing is guessed silently: `ambiguous` counts the nodes.
+// follow the original (a homomorphism of the two graphs), and each node of the PTX has a copy. What follows
+// only if a guard in between is false is not asked for: of several guards of one branch of the PTX no one is
+// false alone. Where that leaves a choice, nothing is guessed silently: `ambiguous` counts the nodes.
 #pragma once
 
 #include <cstdint>

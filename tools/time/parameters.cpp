@@ -48,7 +48,8 @@ constexpr Parameter kParameters[] = {
      "[H]: 44 with the branch behind it; [Q] 123 by test_wait"},
     {"arrive to the use of each further waiter", "cycles more", &Gpu::wake_further, 2, 2, 2, 0, 0,
      "[H] 44-50 for four waiters, 44-66 for eleven; [=H]"},
-    {"bar.sync", "cycles", &Gpu::bar_base, 22, 22, 23, 0, 0, "[Q]; [H] a chain with loads behind the barriers"},
+    {"bar.sync", "cycles", &Gpu::bar_base, 22, 22, 23, 0, 0,
+     "[Q]; [H] a chain with loads behind the barriers"},
     {"bar.sync, each warp", "tenths of a cycle", &Gpu::bar_warp_tenths, 20, 20, 21, 0, 0, "[Q] [H]"},
     {"fence.proxy.async", "cycles", &Gpu::proxy_fence, 12, 12, 12, 0, 0, "[H] at least"},
     {"fence, CTA", "cycles", &Gpu::membar, 30, 30, 30, 0, 0, "[H] 22-36"},
@@ -81,9 +82,11 @@ constexpr Parameter kParameters[] = {
     {"TMA store", "bytes a cycle and SM", &Gpu::tma_store_rate, 32, 32, 32, 0, 0, "[H]; [=H]"},
 };
 
-constexpr const char* kHeldAgainstNothing = "nobody has timed a Blackwell beside it; docs/time.md says what is known";
+constexpr const char* kHeldAgainstNothing =
+    "nobody has timed a Blackwell beside it; docs/time.md says what is known";
 constexpr const char* kHeldAgainstH200 =
-    "18 kernels that nothing was fitted to, timed on an H200 afterwards: off by 4.2 % in the mean, 9.7 % at most (docs/time.md)";
+    "18 kernels that nothing was fitted to, timed on an H200 afterwards: off by 4.2 % in the mean, 9.7 % at "
+    "most (docs/time.md)";
 
 }  // namespace
 
@@ -96,7 +99,8 @@ Gpu gpu_of(std::string_view name) {
   uint32_t Parameter::*column = nullptr;
   if (name == "b200") column = &Parameter::b200, gpu.name = "B200", gpu.held = kHeldAgainstNothing;
   if (name == "b300") column = &Parameter::b300, gpu.name = "B300", gpu.held = kHeldAgainstNothing;
-  if (name == "h200") column = &Parameter::h200, gpu.name = "H200", gpu.held = kHeldAgainstH200, gpu.measured = true;
+  if (name == "h200")
+    column = &Parameter::h200, gpu.name = "H200", gpu.held = kHeldAgainstH200, gpu.measured = true;
   if (!column)
     throw Error("there are no numbers for a GPU '" + std::string(name) +
                 "'; b200, b300 and h200 are accepted");
@@ -109,7 +113,8 @@ void set_measured(Gpu& gpu, std::string_view name, double value) {
   for (size_t i = 0; i < std::size(kParameters); ++i) {
     if (kParameters[i].name != name) continue;
     if (!(value >= 0.5 && value < 1e6))
-      throw Error("'" + std::string(name) + "' was measured as " + std::to_string(value) + "; from 0.5 to below 1000000 is accepted");
+      throw Error("'" + std::string(name) + "' was measured as " + std::to_string(value) +
+                  "; from 0.5 to below 1000000 is accepted");
     gpu.*kParameters[i].member = uint32_t(std::lround(value));
     gpu.replaced |= uint64_t(1) << i;
     return;

@@ -16,7 +16,8 @@ struct Gpu {
   const char* held = "";  // what predictions for it were held against, a sentence
   bool measured =
       false;  // the numbers of this GPU were measured by us on one; else what follows is a prediction
-  uint64_t replaced = 0;  // [bit: index into parameters()]: the number was measured on the very GPU (set_measured)
+  uint64_t replaced =
+      0;  // [bit: index into parameters()]: the number was measured on the very GPU (set_measured)
   uint32_t clock_mhz = 0, sm_count = 0;
   uint32_t launch = 0;  // before the first instruction and behind the last
   // Issue.
@@ -30,7 +31,8 @@ struct Gpu {
   // Tensor memory: of a warp.
   uint32_t tmem_load_rate, tmem_store_rate, tmem_load_latency, tmem_store_latency;
   // The tensor core.
-  uint32_t mma_issue, mma_flop_per_cycle, mma_latency_shared, mma_latency_other, mma_queue, mma_window, mma_window_open;
+  uint32_t mma_issue, mma_flop_per_cycle, mma_latency_shared, mma_latency_other, mma_queue, mma_window,
+      mma_window_open;
   // Shared memory, TMA, L2.
   uint32_t shared_rate, tma_issue, tma_latency, tma_rate, tma_store_latency, tma_store_rate;
 };
@@ -55,8 +57,8 @@ inline constexpr Chip kChips[] = {{"b200", 100}, {"b300", 103}, {"h200", 90}};
 // "b200", "b300" or "h200". Throws Error for another name.
 Gpu gpu_of(std::string_view name);
 
-// Numbers that were measured on the very GPU, by name; fractions are rounded. Such a number has no range any more. Throws Error
-// for a name that the table does not have, and for a value that no GPU can have.
+// Numbers that were measured on the very GPU, by name; fractions are rounded. Such a number has no range any
+// more. Throws Error for a name that the table does not have, and for a value that no GPU can have.
 void set_measured(Gpu& gpu, std::string_view name, double value);
 
 // How a scheduler chooses among warps that could issue, where the last one does not go on.

@@ -49,7 +49,8 @@ struct Function {
 std::vector<Function> parse_disassembly(std::string_view text);
 
 // The code behind each instruction, by index. A BSYNC goes on behind itself, where every BSSY points; a call
-// returns; a loop over the lanes that ask for a uniform instruction runs once. Throws Error for a jump whose target is not in the code.
+// returns; a loop over the lanes that ask for a uniform instruction runs once. Throws Error for a jump whose
+// target is not in the code.
 std::vector<std::vector<uint32_t>> successors(const Function& function);
 
 }  // namespace fa4::time

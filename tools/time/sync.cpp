@@ -129,7 +129,8 @@ SyncGraph connect(std::vector<SyncNode> nodes, const std::vector<std::vector<uin
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
     if (n == 1) continue;
     SyncNode& node = graph.nodes[n];
-    const auto reach = [&](std::vector<uint32_t>& from, std::vector<uint32_t>& mark, const std::vector<uint32_t>& first) {
+    const auto reach = [&](std::vector<uint32_t>& from, std::vector<uint32_t>& mark,
+                           const std::vector<uint32_t>& first) {
       from.clear();
       const auto visit = [&](uint32_t i) {
         if (mark[i] == n) return;
@@ -157,8 +158,10 @@ SyncGraph connect(std::vector<SyncNode> nodes, const std::vector<std::vector<uin
     };
     passed.clear();
     std::vector<uint32_t> first;
-    if (n != 0) first = following[node.instruction];
-    else if (!following.empty()) first = {0};
+    if (n != 0)
+      first = following[node.instruction];
+    else if (!following.empty())
+      first = {0};
     reach(queue, seen_directly, first);
     unique(node.next);
     node.next_directly = node.next;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The synchronising instructions of a program (the inits of mbarriers, which wait for nobody, aside) and which may follow which: the view in which PTX and machine
-// code are the same. ptxas moves arithmetic freely, but keeps the order of these along every path; it may
-// duplicate one, merge two, or turn a branch around one into a guard.
+// The synchronising instructions of a program (the inits of mbarriers, which wait for nobody, aside) and
+// which may follow which: the view in which PTX and machine code are the same. ptxas moves arithmetic freely,
+// but keeps the order of these along every path; it may duplicate one, merge two, or turn a branch around one
+// into a guard.
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,8 @@ namespace fa4::time {
 
 namespace {
 
-// Ways between synchronising instructions: all of them, found once for each pair, and the one that computes what the
-// warp computed.
+// Ways between synchronising instructions: all of them, found once for each pair, and the one that computes
+// what the warp computed.
 class Ways {
  public:
   Ways(const Function& function, const SyncGraph& graph, Program& program)
@@ -22,8 +22,8 @@ class Ways {
     for (const Instruction& x : function.code) work_.push_back(work_of(x));
   }
 
-  // `carried`: what the warp has done in the PTX before `from` and not yet in the machine code, or the other way round, for
-  // ptxas moves arithmetic past what synchronises. It fades, because some is never done.
+  // `carried`: what the warp has done in the PTX before `from` and not yet in the machine code, or the other
+  // way round, for ptxas moves arithmetic past what synchronises. It fades, because some is never done.
   uint32_t segment(uint32_t from, uint32_t to, const Work& work, Work& carried) {
     std::unique_ptr<Pair>& pair = pairs_[uint64_t(from) << 32 | to];
     if (!pair) pair = std::make_unique<Pair>(enumerate(from, to));
@@ -43,7 +43,8 @@ class Ways {
   }
 
  private:
-  // A way up to and with an instruction; ways there that compute alike are one, the first found, which is the shortest.
+  // A way up to and with an instruction; ways there that compute alike are one, the first found, which is the
+  // shortest.
   struct Place {
     uint32_t instruction;
     int32_t before;  // index of the place before it
@@ -51,8 +52,8 @@ class Ways {
   };
   struct Pair {
     std::vector<Place> places;
-    std::vector<uint32_t> ends;        // places at the next synchronising instruction
-    std::map<Work, uint32_t> chosen;   // the work of a warp: its segment
+    std::vector<uint32_t> ends;             // places at the next synchronising instruction
+    std::map<Work, uint32_t> chosen;        // the work of a warp: its segment
     std::map<uint32_t, uint32_t> segments;  // end: its segment
   };
   // Loops that do not synchronise have ways without end.
@@ -75,7 +76,8 @@ class Ways {
   }
 
   std::string place(uint32_t n) const {
-    return describe(graph_.nodes[n]) + (n > 1 ? " (instruction " + std::to_string(graph_.nodes[n].instruction) + ")" : "");
+    return describe(graph_.nodes[n]) +
+           (n > 1 ? " (instruction " + std::to_string(graph_.nodes[n].instruction) + ")" : "");
   }
 
   // In the order of their lengths.
@@ -100,8 +102,8 @@ class Ways {
         for (uint32_t k : following_[i]) visit(k, int32_t(p));
     }
     if (pair.ends.empty())
-      throw Error("no way leads from " + place(from) + " to " + place(to) +
-                  " in the machine code of " + function_.name);
+      throw Error("no way leads from " + place(from) + " to " + place(to) + " in the machine code of " +
+                  function_.name);
     return pair;
   }
 
@@ -207,7 +209,8 @@ Replay make_replay(const Function& sass, const sim::ptx::Function& ptx,
     uint32_t from = 0;
     Work carried;
     for (size_t i = 0; i < nodes.size(); ++i) {
-      way.steps.push_back({ways.segment(from, nodes[i], work[w][first[i]], carried), first[i], first[i + 1] - first[i]});
+      way.steps.push_back(
+          {ways.segment(from, nodes[i], work[w][first[i]], carried), first[i], first[i + 1] - first[i]});
       from = nodes[i];
     }
     way.steps.push_back({ways.segment(from, 1, work_of[w].rest(), carried), first.back(), 0});

@@ -17,8 +17,9 @@ struct Replay {
   SyncGraph ptx, sass;
   Matching matching;
   std::vector<std::vector<uint32_t>> nodes;  // [warp][step]: node of the machine code; 1 at the end
-  // Pairs of synchronising instructions that follow each other, and those between which the machine code has more than one
-  // way. Of these a warp took the one whose work is closest to what it did in the PTX between the two.
+  // Pairs of synchronising instructions that follow each other, and those between which the machine code has
+  // more than one way. Of these a warp took the one whose work is closest to what it did in the PTX between
+  // the two.
   uint32_t stretches = 0, stretches_with_choice = 0;
 };
 

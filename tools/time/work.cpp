@@ -15,26 +15,28 @@ struct Row {
   int32_t Work::*kind;
 };
 constexpr Row kMachineCode[] = {
-    {"MUFU", &Work::mufu},       {"FFMA", &Work::fma},       {"FADD", &Work::fma},       {"FMUL", &Work::fma},
-    {"FFMA2", &Work::fma},       {"FADD2", &Work::fma},      {"FMUL2", &Work::fma},      {"FMNMX", &Work::minmax},
-    {"FMNMX3", &Work::minmax},   {"SHFL", &Work::shuffle},   {"VOTE", &Work::shuffle},   {"VOTEU", &Work::shuffle},
-    {"REDUX", &Work::shuffle},   {"MATCH", &Work::shuffle},  {"LDS", &Work::memory},     {"LDSM", &Work::memory},
-    {"STS", &Work::memory},      {"STSM", &Work::memory},    {"LDG", &Work::memory},     {"LD", &Work::memory},
-    {"STG", &Work::memory},      {"ST", &Work::memory},      {"ATOM", &Work::memory},    {"ATOMG", &Work::memory},
-    {"ATOMS", &Work::memory},    {"RED", &Work::memory},     {"REDG", &Work::memory},
+    {"MUFU", &Work::mufu},     {"FFMA", &Work::fma},      {"FADD", &Work::fma},     {"FMUL", &Work::fma},
+    {"FFMA2", &Work::fma},     {"FADD2", &Work::fma},     {"FMUL2", &Work::fma},    {"FMNMX", &Work::minmax},
+    {"FMNMX3", &Work::minmax}, {"SHFL", &Work::shuffle},  {"VOTE", &Work::shuffle}, {"VOTEU", &Work::shuffle},
+    {"REDUX", &Work::shuffle}, {"MATCH", &Work::shuffle}, {"LDS", &Work::memory},   {"LDSM", &Work::memory},
+    {"STS", &Work::memory},    {"STSM", &Work::memory},   {"LDG", &Work::memory},   {"LD", &Work::memory},
+    {"STG", &Work::memory},    {"ST", &Work::memory},     {"ATOM", &Work::memory},  {"ATOMG", &Work::memory},
+    {"ATOMS", &Work::memory},  {"RED", &Work::memory},    {"REDG", &Work::memory},
 };
 constexpr Row kPtx[] = {
-    {"ex2", &Work::mufu},        {"lg2", &Work::mufu},       {"rcp", &Work::mufu},       {"rsqrt", &Work::mufu},
-    {"sqrt", &Work::mufu},       {"sin", &Work::mufu},       {"cos", &Work::mufu},       {"tanh", &Work::mufu},
-    {"fma", &Work::fma},         {"add", &Work::fma},        {"sub", &Work::fma},        {"mul", &Work::fma},
-    {"mad", &Work::fma},         {"min", &Work::minmax},     {"max", &Work::minmax},     {"shfl", &Work::shuffle},
-    {"vote", &Work::shuffle},    {"redux", &Work::shuffle},  {"match", &Work::shuffle},  {"ld", &Work::memory},
-    {"st", &Work::memory},       {"ldmatrix", &Work::memory}, {"stmatrix", &Work::memory}, {"atom", &Work::memory},
+    {"ex2", &Work::mufu},        {"lg2", &Work::mufu},        {"rcp", &Work::mufu},
+    {"rsqrt", &Work::mufu},      {"sqrt", &Work::mufu},       {"sin", &Work::mufu},
+    {"cos", &Work::mufu},        {"tanh", &Work::mufu},       {"fma", &Work::fma},
+    {"add", &Work::fma},         {"sub", &Work::fma},         {"mul", &Work::fma},
+    {"mad", &Work::fma},         {"min", &Work::minmax},      {"max", &Work::minmax},
+    {"shfl", &Work::shuffle},    {"vote", &Work::shuffle},    {"redux", &Work::shuffle},
+    {"match", &Work::shuffle},   {"ld", &Work::memory},       {"st", &Work::memory},
+    {"ldmatrix", &Work::memory}, {"stmatrix", &Work::memory}, {"atom", &Work::memory},
     {"red", &Work::memory},
 };
 
 template <class Rows>
-int32_t Work::* kind_of(const Rows& rows, std::string_view opcode) {
+int32_t Work::*kind_of(const Rows& rows, std::string_view opcode) {
   for (const Row& row : rows)
     if (row.opcode == opcode) return row.kind;
   return nullptr;
@@ -96,8 +98,8 @@ Work WorkOfWarp::walk(uint32_t from, uint32_t to) const {
   return from <= to ? before_[to + 1] - before_[from] : Work{};
 }
 
-// Lanes that stand together have come here in a row since their last branch; where some joined others on the way, those with
-// the longest way did what all of them did.
+// Lanes that stand together have come here in a row since their last branch; where some joined others on the
+// way, those with the longest way did what all of them did.
 Work WorkOfWarp::arrive(const fa4sim_sync& r) {
   Work most;
   for (const Lanes& lanes : lanes_)

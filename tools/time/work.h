@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much a stretch of a program computes, by kinds of instructions that ptxas neither adds nor removes: by this a
-// stretch of machine code is told from another one with the same synchronising instructions at its ends.
+// How much a stretch of a program computes, by kinds of instructions that ptxas neither adds nor removes: by
+// this a stretch of machine code is told from another one with the same synchronising instructions at its
+// ends.
 #pragma once
 
 #include <compare>
@@ -37,7 +38,8 @@ int32_t distance(const Work& a, const Work& b);
 class WorkOfWarp {
  public:
   explicit WorkOfWarp(const sim::ptx::Function& function);
-  // The warp's next record, branches among them. Of one that synchronises: the work since the last one, its own included.
+  // The warp's next record, branches among them. Of one that synchronises: the work since the last one, its
+  // own included.
   Work next(const fa4sim_sync& record);
   Work rest();  // until its end
 
