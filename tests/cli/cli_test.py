@@ -597,6 +597,11 @@ class Time(unittest.TestCase):
         self.assertGreater(report["cycles"], table["cycles"])
         self.assertTrue(any("MUFU latency" in v["with"] for v in table["variations"]))
         self.assertFalse(any("MUFU latency" in v["with"] for v in report["variations"]))
+        # Nothing beside MMAs: no change.
+        numbers.write_text(json.dumps({**verified, "times": {"measured": {"beside MMAs, arithmetic once every": 1}}}))
+        self.assertEqual(self.predict("--parameters", numbers)[1]["cycles"], table["cycles"])
+        numbers.write_text(json.dumps({**verified, "times": {"measured": {"beside MMAs, arithmetic once every": 4}}}))
+        self.assertGreater(self.predict("--parameters", numbers)[1]["cycles"], table["cycles"])
         self.assertIn("compute capability 10.0, where H200 has 9.0", fa4("time", *self.SHAPE, "--chip", "h200", "--parameters", numbers, expect=2))
         good = json.dumps(verified)
         for wrong, sentence in (("frobnication", "no number 'frobnication'"), ("EX2", "0.25")):
@@ -666,7 +671,7 @@ class Time(unittest.TestCase):
         held = json.loads((Path(__file__).parents[1] / "time/held_out.json").read_text())
         errors = [abs(row["predicted"] / row["measured"] - 1) for row in held if row["round"] == max(row["round"] for row in held)]
         text, _ = self.predict("--chip", "h200")
-        self.assertIn(f"{len(errors)} kernels that nothing was fitted to", text)
+        self.assertIn(f"{len(errors)} launches that nothing was fitted to", text)
         self.assertIn(f"off by {100 * sum(errors) / len(errors):.1f} % in the mean, {100 * max(errors):.1f} % at most", text)
         self.assertIn("nobody has timed a Blackwell", self.predict()[0])
 

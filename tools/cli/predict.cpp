@@ -351,7 +351,7 @@ void print_band(const fa4::time::Band& band, const fa4::time::Report& r) {
   for (const fa4::time::Variation& v : band.variations)
     table.add({v.what, grouped(v.cycles),
                fmt::format("{:+.1f} %", 100 * (double(v.cycles) / double(r.cycles) - 1)), v.source});
-  fmt::print("{}{}", heading("What the prediction hangs on: numbers that are not known of this GPU"),
+  fmt::print("{}{}", heading("What the prediction hangs on, the launch aside: what is not known of this GPU"),
              table.text());
 }
 
@@ -456,7 +456,7 @@ int predict_checked(const TimeRequest& request) {
     throw Refusal("there is no entry " + subject.kernel + " in both the PTX and the cubin");
   fa4::time::Replay replay = fa4::time::make_replay(*sass, *ptx, subject.records, gpu);
   const fa4::time::Names names(module, subject.kernel, replay);
-  const fa4::time::Timing timing = fa4::time::run(replay.program, gpu, fa4::time::Arbitration::descending);
+  const fa4::time::Timing timing = fa4::time::run(replay.program, gpu, fa4::time::kNominalArbitration);
   const fa4::time::Report report = fa4::time::report(replay.program, timing, gpu, names);
   const fa4::time::Band band = fa4::time::band(replay, *sass, gpu, timing.cycles);
 
@@ -473,8 +473,11 @@ int predict_checked(const TimeRequest& request) {
        fmt::format("{} cycles for the launch: {:.1f} us at {} MHz; {} from the first instruction to the last",
                    launched(report.cycles), microseconds(report.cycles + gpu.launch), gpu.clock_mhz,
                    grouped(report.cycles)));
-  line("", fmt::format("{} to {} where a number is not known", launched(band.low), launched(band.high)));
-  if (subject.tasks != 0) line("", fmt::format("{} a task", grouped(report.cycles / subject.tasks)));
+  line("", fmt::format("{} to {} {}", launched(band.low), launched(band.high),
+                       gpu.measured ? "with another order among the warps of a scheduler"
+                                    : "where a number is not known"));
+  if (subject.tasks != 0)
+    line("", fmt::format("{} a task, the launch aside", grouped(report.cycles / subject.tasks)));
   if (report.tiles > 0)
     line("", fmt::format("{:.0f} a tile of 128 x 128 x 128, both products ({:.0f} to {:.0f}); the tensor "
                          "core is busy {:.1f} %",

@@ -38,6 +38,8 @@ constexpr Kernel kKernels[] = {
     {"products_shared_24", 128, false},
     {"products_other_8", 128, false},
     {"products_other_24", 128, false},
+    {"copies_out_8", 32, false},
+    {"copies_out_24", 32, false},
     {"chains_alone", 256, false},
     {"chains_beside_products", 256, false},
     {"ffma_pair", 128, true},
@@ -48,6 +50,8 @@ constexpr Kernel kKernels[] = {
     {"tensor_store_24", 128, true},
 };
 constexpr uint32_t kWords = 64;  // of what a kernel writes
+// Behind them: where three runs of 24 copies go.
+constexpr uint32_t kCopyBytes = 16384, kCopiedBytes = 3 * 24 * kCopyBytes;
 
 // What stands beside the thing measured in a step of a chain, on an H200, in cycles: the selection and the
 // address behind a wait; in a hand-over the arrival and the branches.
@@ -55,7 +59,7 @@ constexpr double kBesideWait = 5, kBesideHandOver = 5;
 
 class Prober {
  public:
-  explicit Prober(support::Gpu& gpu) : gpu_(gpu), cycles_(gpu, kWords * 4) {
+  explicit Prober(support::Gpu& gpu) : gpu_(gpu), cycles_(gpu, kWords * 4 + kCopiedBytes) {
     gpu_.check(gpu_.driver().cuModuleLoadData(&module_, probe_image()), "cuModuleLoadData");
   }
   ~Prober() {
@@ -134,6 +138,7 @@ std::vector<Measured> measure(support::Gpu& gpu) {
   const double seen = blackwell ? wake : 0;
   all.push_back({"MMA end to arrival, A in shared memory", cycles["products_shared_8"] - 8 * shared - seen});
   all.push_back({"MMA end to arrival, A elsewhere", cycles["products_other_8"] - 8 * other - seen});
+  all.push_back({"TMA store", kCopyBytes / ((cycles["copies_out_24"] - cycles["copies_out_8"]) / 16)});
   const double alone = cycles["chains_alone"] / 512, beside = cycles["chains_beside_products"] / 512;
   all.push_back({"beside MMAs, arithmetic once every", beside < 1.2 * alone ? 1 : beside});
   if (blackwell) {

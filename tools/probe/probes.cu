@@ -6,6 +6,7 @@
 #include "asm/ptx/fence.cuh"
 #include "asm/ptx/mbarrier.cuh"
 #include "asm/ptx/sync.cuh"
+#include "asm/ptx/tma.cuh"
 
 #if __CUDA_ARCH__ >= 1000
 #include "asm/ptx/tcgen05.cuh"
@@ -198,6 +199,36 @@ PROBE(bar_sync_4, 128) {
 }
 PROBE(bar_sync_12, 384) {
   barrier_chain<384>(cycles);
+}
+
+// ---- bulk copies of 16 KiB out of shared memory; behind the words of the cycles lies where they go ----
+constexpr uint32_t kCopyBytes = 16384;
+
+template <uint32_t count>
+__device__ __forceinline__ void copies_out(uint32_t* cycles) {
+  uint8_t* const global = reinterpret_cast<uint8_t*>(cycles + 64);
+  __shared__ alignas(128) uint8_t tile[kCopyBytes];
+  for (uint32_t i = threadIdx.x; i < kCopyBytes / 4; i += 32) reinterpret_cast<uint32_t*>(tile)[i] = 0;
+  ptx::fence_proxy_async_shared_cta();
+  uint32_t next = 0;  // each to a place of its own
+  timed(cycles, [&] {
+    if (threadIdx.x != 0) return;
+#pragma unroll 1
+    for (uint32_t end = next + count; next < end; ++next) {
+      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(global + next * kCopyBytes), "r"(shared_address(tile)),
+                   "r"(kCopyBytes)
+                   : "memory");
+      ptx::cp_async_bulk_commit_group();
+    }
+    ptx::cp_async_bulk_wait_group_read<0>();
+  });
+  ptx::cp_async_bulk_wait_group<0>();
+}
+PROBE(copies_out_8, 32) {
+  copies_out<8>(cycles);
+}
+PROBE(copies_out_24, 32) {
+  copies_out<24>(cycles);
 }
 
 // ---- the tensor core: `count` products of N = 128, K = 16, and the wait for them ----

@@ -28,7 +28,7 @@ Band band(Replay& replay, const Function& sass, const Gpu& gpu, uint64_t nominal
       Gpu changed = gpu;
       changed.*p.member = value;
       decode_for(changed);
-      vary(changed, Arbitration::descending,
+      vary(changed, kNominalArbitration,
            std::string(p.name) + " " + std::to_string(value) + (*p.unit ? std::string(" ") + p.unit : ""),
            p.source);
     }

@@ -204,10 +204,12 @@ Registers registers_read(const Instruction& x) {
       first = false;
       continue;
     }
-    ++place;
     while (!operand.empty() &&
            (operand[0] == ' ' || operand[0] == '-' || operand[0] == '|' || operand[0] == '~'))
       operand.remove_prefix(1);
+    // Carries and the second result of a comparison stand before the sources.
+    if (place < 0 && (operand.starts_with("P") || operand.starts_with("UP"))) continue;
+    ++place;
     if (operand.size() < 2 || operand[0] != 'R' || operand[1] < '0' || operand[1] > '9') continue;
     int32_t number = 0;
     std::from_chars(operand.data() + 1, operand.data() + operand.size(), number);

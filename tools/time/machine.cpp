@@ -96,7 +96,7 @@ struct Scheduler {
   uint64_t window_end = 0;
   uint32_t window_issued = 0;
   uint8_t window_sources = 0;
-  uint32_t mufu_thirds = 0;  // of a cycle, that MUFU has lost to MMAs so far and not been charged
+  uint32_t mufu_lost = 0;  // to MMAs and not charged yet, in parts of a cycle
   uint64_t tmem_free = 0;
   int32_t last = -1;  // warp
   uint64_t next = 0;  // nothing happens before
@@ -253,7 +253,7 @@ class Sm {
   // Whether MMAs that accumulate in registers run: their accesses to the register file keep arithmetic out of
   // it.
   bool mma_in_registers(uint64_t now) const {
-    return gpu_.mma_window && now >= tensor_from_ && now < tensor_free_;
+    return gpu_.mma_window > 1 && now >= tensor_from_ && now < tensor_free_;
   }
 
   // The cycle from which the register file has room for an instruction. Beside MMAs arithmetic issues in the
@@ -263,9 +263,10 @@ class Sm {
   uint64_t registers_free(const Scheduler& s, const MicroOp& op, uint64_t now) const {
     if (!(is_arithmetic(op.unit) || op.unit == Unit::mufu) || !mma_in_registers(now)) return now;
     const uint64_t index = (now - tensor_from_) / gpu_.mma_window;
-    const uint64_t window = index * gpu_.mma_window + tensor_from_, next = window + gpu_.mma_window;
+    const uint64_t window = index * gpu_.mma_window + tensor_from_, end = window + gpu_.mma_window;
+    const uint64_t next = std::min(end, tensor_free_);
     if (now - window >= gpu_.mma_window_open) return next;
-    if (s.window_end != next) return now;
+    if (s.window_end != end) return now;
     const bool second = s.window_issued == 1 && (s.window_sources & op.sources) == 0 &&
                         !(index % 4 == 3 && (op.sources & MicroOp::second_source));
     return second ? now : next;
@@ -417,9 +418,9 @@ class Sm {
         done = std::max(now, s.mufu_free);
         s.mufu_free = done + op.interval;
         if (beside_mma) {  // one cycle of each window is not MUFU's
-          s.mufu_thirds += op.interval;
-          s.mufu_free += s.mufu_thirds / 3;
-          s.mufu_thirds %= 3;
+          s.mufu_lost += op.interval;
+          s.mufu_free += s.mufu_lost / (gpu_.mma_window - 1);
+          s.mufu_lost %= gpu_.mma_window - 1;
         }
         std::erase_if(s.mufu_returns, [&](uint64_t at) { return at <= now; });
         s.mufu_returns.push_back(done + gpu_.mufu_credit_return);

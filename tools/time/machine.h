@@ -62,7 +62,8 @@ struct MicroOp {
   bool keep = true;                          // the yield bit as stored
   uint8_t writes = 7, reads = 7, waits = 0;  // scoreboards
   uint8_t ports = 1;                         // cycles of the register ports
-  // Of arithmetic: which banks, even or odd, its sources lie in; two bits for each place among the operands.
+  // Of arithmetic, and every one for MUFU, beside which no other issues: which banks, even or odd, its
+  // sources lie in; two bits for each place among the operands.
   uint8_t sources = 0;
   static constexpr uint8_t second_source = 3 << 2, every_source = 0x3f;
   uint8_t pending = 0;   // wait_group, wait_mma: groups that may stay; warpgroup_mma: 1 if it closes a group

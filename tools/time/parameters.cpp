@@ -68,15 +68,15 @@ constexpr Parameter kParameters[] = {
     {"MMA end to arrival, A elsewhere", "cycles", &Gpu::mma_latency_other, 60, 60, 45, 0, 0, "[S] 168; [H]"},
     {"MMA queue of a warpgroup", "instructions", &Gpu::mma_queue, 0, 0, 7, 0, 0,
      "[H]; Blackwell's is not known: none"},
-    {"beside MMAs, arithmetic once every", "cycles", &Gpu::mma_window, 0, 0, 4, 0, 0,
+    {"beside MMAs, arithmetic once every", "cycles", &Gpu::mma_window, 1, 1, 4, 0, 0,
      "[H]: their accumulators lie in the register file; Blackwell's do not"},
-    {"beside MMAs, arithmetic may begin in", "cycles of those", &Gpu::mma_window_open, 0, 0, 2, 0, 0, "[H]"},
+    {"beside MMAs, arithmetic may begin in", "cycles of those", &Gpu::mma_window_open, 1, 1, 2, 0, 0, "[H]"},
     {"shared memory", "bytes a cycle and SM", &Gpu::shared_rate, 128, 128, 128, 0, 0, "[Q] [H]"},
     {"TMA issue", "cycles", &Gpu::tma_issue, 52, 52, 51, 0, 0, "[Q] 48-65, [H]"},
     {"TMA load, first byte", "cycles", &Gpu::tma_latency, 400, 400, 400, 0, 0,
      "[H] 16 KiB from L2: 550 with all SMs, less its bytes; [=H]"},
     {"TMA load", "bytes a cycle and SM", &Gpu::tma_rate, 70, 70, 55, 0, 0,
-     "[Q] L2's share of an SM; [H] all SMs read the same 128 KiB; 38 where each reads its own"},
+     "[Q] L2's share of an SM; [H] all SMs read the same 128 KiB, 64 KiB each in flight; 35 to 70 otherwise"},
     {"TMA store, source free", "cycles", &Gpu::tma_store_latency, 50, 50, 50, 0, 0,
      "[H] 562 for 16 KiB, less its bytes; [=H]"},
     {"TMA store", "bytes a cycle and SM", &Gpu::tma_store_rate, 32, 32, 32, 0, 0, "[H]; [=H]"},
@@ -85,7 +85,7 @@ constexpr Parameter kParameters[] = {
 constexpr const char* kHeldAgainstNothing =
     "nobody has timed a Blackwell beside it; docs/time.md says what is known";
 constexpr const char* kHeldAgainstH200 =
-    "18 kernels that nothing was fitted to, timed on an H200 afterwards: off by 4.2 % in the mean, 9.7 % at "
+    "18 launches that nothing was fitted to, timed on an H200 afterwards: off by 4.2 % in the mean, 9.7 % at "
     "most (docs/time.md)";
 
 }  // namespace

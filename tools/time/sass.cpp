@@ -166,7 +166,7 @@ std::vector<std::vector<uint32_t>> successors(const Function& function) {
       if (x.targets.empty() || std::ranges::any_of(x.targets, [&](uint32_t t) { return t >= code.size(); }))
         throw Error(function.name + ": no target in: " + x.text());
       // The uniform datapath does for one lane at a time what each lane asked for: a loop over the lanes,
-      // which PTX does not have. One lane asks, usually.
+      // which PTX does not have. What each lane does is recorded, and counts; the loop itself counts once.
       const bool over_lanes = x.is("U") && x.is("ANY") && x.targets[0] <= i;
       if (!over_lanes) result[i] = x.targets;
       falls_through = base == "BRA" ? !always : !x.guard.empty();

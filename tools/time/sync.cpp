@@ -129,25 +129,25 @@ SyncGraph connect(std::vector<SyncNode> nodes, const std::vector<std::vector<uin
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
     if (n == 1) continue;
     SyncNode& node = graph.nodes[n];
-    const auto reach = [&](std::vector<uint32_t>& from, std::vector<uint32_t>& mark,
-                           const std::vector<uint32_t>& first) {
-      from.clear();
+    // What may follow `first`, as far as the next node; `pass`: also beyond guarded ones, from where the
+    // others go on.
+    const auto reach = [&](std::vector<uint32_t>& mark, const std::vector<uint32_t>& first, bool pass) {
+      queue.clear();
       const auto visit = [&](uint32_t i) {
         if (mark[i] == n) return;
         mark[i] = n;
-        from.push_back(i);
+        queue.push_back(i);
       };
       for (uint32_t i : first) visit(i);
       bool end = false;
-      while (!from.empty()) {
-        const uint32_t i = from.back();
-        from.pop_back();
+      while (!queue.empty()) {
+        const uint32_t i = queue.back();
+        queue.pop_back();
         if (const int32_t found = graph.node_of[i]; found >= 0) {
           node.next.push_back(uint32_t(found));
           if (!graph.nodes[size_t(found)].guarded) continue;
-          if (&from == &queue) {
-            passed.insert(passed.end(), following[i].begin(), following[i].end());
-            end |= ends[i];
+          if (!pass) {
+            passed.push_back(i);
             continue;
           }
         }
@@ -162,11 +162,10 @@ SyncGraph connect(std::vector<SyncNode> nodes, const std::vector<std::vector<uin
       first = following[node.instruction];
     else if (!following.empty())
       first = {0};
-    reach(queue, seen_directly, first);
+    reach(seen_directly, first, false);
     unique(node.next);
     node.next_directly = node.next;
-    std::vector<uint32_t> beyond;
-    reach(beyond, seen, std::vector<uint32_t>(passed));
+    reach(seen, passed, true);
     unique(node.next);
   }
   return graph;
@@ -271,7 +270,7 @@ SyncGraph sync_graph(const Function& function) {
   for (uint32_t i = 0; i < function.code.size(); ++i) {
     const Instruction& x = function.code[i];
     ends[i] = x.base() == "EXIT";
-    if (const auto kind = kind_of(x)) nodes.push_back({kind->sync, kind->size, i, may_be_passed(x), {}});
+    if (const auto kind = kind_of(x)) nodes.push_back({kind->sync, kind->size, i, may_be_passed(x), {}, {}});
   }
   SyncGraph graph = connect(std::move(nodes), successors(function), ends);
   remove_retries(graph, function);
@@ -316,7 +315,8 @@ SyncGraph sync_graph(const sim::ptx::Function& function) {
       else
         ends[i] = true;
     }
-    if (const auto kind = kind_of(x)) nodes.push_back({kind->sync, kind->size, i, !always || is_test(x), {}});
+    if (const auto kind = kind_of(x))
+      nodes.push_back({kind->sync, kind->size, i, !always || is_test(x), {}, {}});
   }
   return connect(std::move(nodes), following, ends);
 }

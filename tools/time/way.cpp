@@ -2,6 +2,7 @@
 #include "way.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
@@ -29,6 +30,11 @@ class Ways {
     if (!pair) pair = std::make_unique<Pair>(enumerate(from, to));
     Work wanted = work;
     wanted += carried;
+    if (wanted.all > pair->longest)
+      throw Error("from " + place(from) + " to " + place(to) + " a warp executed " +
+                  std::to_string(work.all) + " instructions of the PTX, and the machine code of " +
+                  function_.name + " has too many ways to find one like it; those of up to " +
+                  std::to_string(pair->longest) + " instructions are known");
     const auto [at, fresh] = pair->chosen.try_emplace(wanted, 0);
     if (fresh) at->second = closest(*pair, wanted);
     const Work left = wanted - work_of_segment_[at->second];
@@ -43,8 +49,7 @@ class Ways {
   }
 
  private:
-  // A way up to and with an instruction; ways there that compute alike are one, the first found, which is the
-  // shortest.
+  // A way up to and with an instruction; ways there that compute alike are one, the first found.
   struct Place {
     uint32_t instruction;
     int32_t before;  // index of the place before it
@@ -53,6 +58,7 @@ class Ways {
   struct Pair {
     std::vector<Place> places;
     std::vector<uint32_t> ends;             // places at the next synchronising instruction
+    int32_t longest = INT32_MAX;            // all ways with so many instructions are in `places`
     std::map<Work, uint32_t> chosen;        // the work of a warp: its segment
     std::map<uint32_t, uint32_t> segments;  // end: its segment
   };
@@ -61,6 +67,7 @@ class Ways {
 
   // Whether a way that does not stop at instruction i may lead through it.
   bool open(uint32_t i) const {
+    // A guarded one is passed where the first attempt did not fail.
     if (graph_.retries[i]) return !function_.code[i].guard.empty();
     const int32_t n = graph_.node_of[i];
     return n < 0 || graph_.nodes[size_t(n)].guarded;
@@ -101,8 +108,12 @@ class Ways {
       if (end ? to == 1 && !function_.code[i].guard.empty() : open(i))
         for (uint32_t k : following_[i]) visit(k, int32_t(p));
     }
+    if (pair.places.size() >= kMostPlaces) pair.longest = pair.places.back().work.all - 1;
     if (pair.ends.empty())
-      throw Error("no way leads from " + place(from) + " to " + place(to) + " in the machine code of " +
+      throw Error((pair.longest < INT32_MAX
+                       ? "no way of up to " + std::to_string(pair.longest) + " instructions leads"
+                       : "no way leads") +
+                  std::string(" from ") + place(from) + " to " + place(to) + " in the machine code of " +
                   function_.name);
     return pair;
   }

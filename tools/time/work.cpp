@@ -89,43 +89,55 @@ WorkOfWarp::WorkOfWarp(const sim::ptx::Function& function) {
     const sim::ptx::Instruction& x = function.instructions[i];
     before_.push_back(before_.back());
     before_.back() += work_of(x);
+    if (x.parts[0] == "mbarrier" && (x.parts[1] == "test_wait" || x.parts[1] == "try_wait"))
+      waits_.push_back(i);
     if (x.guard < 0 && (x.parts[0] == "ret" || x.parts[0] == "exit")) ends_.push_back(i);
   }
 }
 
 Work WorkOfWarp::walk(uint32_t from, uint32_t to) const {
-  to = std::min<uint32_t>(to, uint32_t(before_.size()) - 2);
   return from <= to ? before_[to + 1] - before_[from] : Work{};
 }
 
 // Lanes that stand together have come here in a row since their last branch; where some joined others on the
-// way, those with the longest way did what all of them did.
+// way, those with the longest way did what all of them did. Another round of a wait that fails is no work:
+// how often it fails is a property of the simulator.
 Work WorkOfWarp::arrive(const fa4sim_sync& r) {
   Work most;
-  for (const Lanes& lanes : lanes_)
-    if (lanes.mask & r.together) {
-      const Work work = walk(lanes.next, r.instruction);
-      if (work.all > most.all) most = work;
+  for (const Lanes& lanes : lanes_) {
+    if ((lanes.mask & r.together) == 0) continue;
+    if (r.kind == FA4SIM_SYNC_BRANCH && lanes.again) {
+      const auto wait = std::ranges::lower_bound(waits_, lanes.next);
+      if (wait != waits_.end() && *wait <= r.instruction) continue;
     }
+    const Work work = walk(lanes.next, r.instruction);
+    if (work.all > most.all) most = work;
+  }
   for (Lanes& lanes : lanes_) lanes.mask &= ~r.together;
   std::erase_if(lanes_, [](const Lanes& lanes) { return lanes.mask == 0; });
+  last_ = r.together;
   return most;
 }
 
 Work WorkOfWarp::next(const fa4sim_sync& r) {
+  if (r.instruction + 1 >= before_.size() || (r.kind == FA4SIM_SYNC_BRANCH && r.address >= before_.size()))
+    throw Error("a record speaks of an instruction that the entry does not have: PTX line " +
+                std::to_string(r.line));
   since_ += arrive(r);
   if (r.kind != FA4SIM_SYNC_BRANCH) {
-    lanes_.push_back({r.together, r.instruction + 1});
+    lanes_.push_back({r.together, r.instruction + 1, false});
     return r.kind == FA4SIM_SYNC_INIT ? Work{} : std::exchange(since_, {});
   }
-  if (r.taken) lanes_.push_back({r.taken, r.address});
-  if (r.together & ~r.taken) lanes_.push_back({r.together & ~r.taken, r.instruction + 1});
+  if (r.taken) lanes_.push_back({r.taken, r.address, r.address <= r.instruction});
+  if (r.together & ~r.taken) lanes_.push_back({r.together & ~r.taken, r.instruction + 1, false});
   return {};
 }
 
+// Of the lanes that were there last: others have left, or the warp never had them.
 Work WorkOfWarp::rest() {
   Work most;
   for (const Lanes& lanes : lanes_) {
+    if ((lanes.mask & last_) == 0) continue;
     const auto end = std::ranges::lower_bound(ends_, lanes.next);
     const Work work = end == ends_.end() ? Work{} : walk(lanes.next, *end);
     if (work.all > most.all) most = work;

@@ -46,13 +46,16 @@ class WorkOfWarp {
  private:
   struct Lanes {
     uint32_t mask, next;  // the instruction that they execute next
+    bool again;           // they have gone back to it
   };
   Work walk(uint32_t from, uint32_t to) const;  // `to` included; instructions in a row
   Work arrive(const fa4sim_sync& record);
 
-  std::vector<Work> before_;    // [instruction]: work of all before it
-  std::vector<uint32_t> ends_;  // instructions that end every lane, ascending
-  std::vector<Lanes> lanes_{{~0u, 0}};
+  std::vector<Work> before_;     // [instruction]: work of all before it
+  std::vector<uint32_t> ends_;   // instructions that end every lane, ascending
+  std::vector<uint32_t> waits_;  // ... that wait for a phase, and leave no record when they fail
+  std::vector<Lanes> lanes_{{~0u, 0, false}};
+  uint32_t last_ = ~0u;  // lanes of the last record
   Work since_;
 };
 
