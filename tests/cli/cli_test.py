@@ -643,6 +643,14 @@ class Time(unittest.TestCase):
         titles = [t.firstChild.data for t in picture.getElementsByTagName("title")]
         for part in ("S0 = Q K^T", "O1 += P V", "softmax 0 softmax of a masked block", "softmax 1 softmax of a block", "kv.full[0]", "s_ready"):
             self.assertTrue(any(part in t for t in titles), part)
+        # Hopper's consumers, each with its products.
+        hopper = svg.with_name("hopper.svg")
+        for arguments, parts in ((("--causal",), ("S1 = Q K^T", "O1 += P V", "consumer 0 softmax of a masked block", "consumer 1 softmax of a block")),
+                                 (("--head-dim", 64), ("S2 = Q K^T", "O2 += P V", "consumer 2 softmax of a block"))):
+            self.predict("--gpu", "sm_90", *arguments, "--svg", hopper)
+            titles_there = [t.firstChild.data for t in xml.dom.minidom.parse(str(hopper)).getElementsByTagName("title")]
+            for part in parts:
+                self.assertTrue(any(part in t for t in titles_there), part)
         tracks = {}
         for event in json.loads(trace.read_text())["traceEvents"]:
             if event["ph"] == "X":

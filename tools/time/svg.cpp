@@ -18,10 +18,14 @@ const char* css_class(BarKind kind) {
       return "s0";
     case BarKind::score1:
       return "s1";
+    case BarKind::score2:
+      return "s2";
     case BarKind::value0:
       return "o0";
     case BarKind::value1:
       return "o1";
+    case BarKind::value2:
+      return "o2";
     case BarKind::product:
       return "s0";
     case BarKind::masked:
@@ -50,10 +54,14 @@ const char* legend(BarKind kind) {
       return "score MMA, stage 0";
     case BarKind::score1:
       return "score MMA, stage 1";
+    case BarKind::score2:
+      return "score MMA, stage 2";
     case BarKind::value0:
       return "value MMA, stage 0";
     case BarKind::value1:
       return "value MMA, stage 1";
+    case BarKind::value2:
+      return "value MMA, stage 2";
     case BarKind::product:
       return "MMA";
     case BarKind::masked:
@@ -101,7 +109,8 @@ void print(std::string& out, const char* format, T... values) {
 // The palette keeps lightness apart, so that it reads without colour, too.
 constexpr const char* kStyle = R"(<style>
 svg { font: 12px system-ui, sans-serif; }
-.s0 { fill: #2f6fbf; } .s1 { fill: #7fb2e6; } .o0 { fill: #c8641a; } .o1 { fill: #f2b27a; }
+.s0 { fill: #2f6fbf; } .s1 { fill: #7fb2e6; } .s2 { fill: #c3dcf5; }
+.o0 { fill: #c8641a; } .o1 { fill: #f2b27a; } .o2 { fill: #fadcc0; }
 .unmasked { fill: #3f9a6b; } .masked { fill: #8a6fc0; } .work { fill: #a9b3bf; } .rescale { fill: #c62f3b; }
 .epilogue { fill: #1f8f9c; } .load { fill: #7d8896; } .store { fill: #505a66; }
 .paper { fill: #ffffff; } text { fill: #1c2430; } .soft { fill: #6b7684; } .line { stroke: #d8dee6; }
@@ -164,7 +173,8 @@ std::string svg(const Timeline& timeline, uint64_t begin, uint64_t end, const st
             css_class(bar.kind), from, y(i), width, kBarHeight);
       out += escaped(bar.title) + "</title></rect>";
       if (!bar.label.empty() && width > 5.6 * double(bar.label.size()) + 2) {
-        const bool light = bar.kind == BarKind::score1 || bar.kind == BarKind::value1;
+        const bool light = bar.kind == BarKind::score1 || bar.kind == BarKind::value1 ||
+                           bar.kind == BarKind::score2 || bar.kind == BarKind::value2;
         print(out, "<text class=\"in%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>",
               light ? " dark" : "", from + width / 2, y(i) + 15.5, bar.label.c_str());
       }

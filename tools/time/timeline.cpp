@@ -2,6 +2,7 @@
 #include "timeline.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -14,15 +15,19 @@ std::string span(uint64_t begin, uint64_t end) {
          std::to_string(end - begin) + ")";
 }
 
-// Consecutive MMAs into one accumulator are one product. The lower column of two that are used in the same
-// way is stage 0.
+// Consecutive MMAs into one accumulator are one product. Of accumulators that are used in the same way the
+// lowest column is stage 0; those of a warpgroup lie in its registers, and the first warpgroup is stage 0.
 Lane tensor_lane(const Timing& timing, const Names& names) {
   Lane lane{"tensor core", {}};
-  std::set<uint32_t> columns[2];  // [A in shared memory]
-  for (const MmaTime& mma : timing.mmas) columns[mma.a_shared].insert(mma.d_column);
-  const auto same = [](const MmaTime& a, const MmaTime& b) {
-    return a.d_column == b.d_column && a.a_shared == b.a_shared;
+  using Accumulator = std::pair<uint32_t, uint32_t>;
+  const auto accumulator = [](const MmaTime& mma) { return Accumulator{mma.d_column, mma.warp / 4}; };
+  std::set<Accumulator> accumulators[2];  // [A in shared memory]
+  for (const MmaTime& mma : timing.mmas) accumulators[mma.a_shared].insert(accumulator(mma));
+  const auto same = [&](const MmaTime& a, const MmaTime& b) {
+    return accumulator(a) == accumulator(b) && a.a_shared == b.a_shared;
   };
+  constexpr BarKind scores[] = {BarKind::score0, BarKind::score1, BarKind::score2},
+                    values[] = {BarKind::value0, BarKind::value1, BarKind::value2};
   for (size_t i = 0; i < timing.mmas.size();) {
     const MmaTime& first = timing.mmas[i];
     size_t end = i + 1;
@@ -30,18 +35,17 @@ Lane tensor_lane(const Timing& timing, const Names& names) {
     while (end < timing.mmas.size() && same(first, timing.mmas[end]) &&
            timing.mmas[end].begin <= timing.mmas[end - 1].end + 32)
       ++end;
-    const bool both = !columns[0].empty() && !columns[1].empty() && columns[first.a_shared].size() <= 2;
-    const bool second = first.d_column != *columns[first.a_shared].begin();
+    const std::set<Accumulator>& alike = accumulators[first.a_shared];
+    const auto stage = size_t(std::distance(alike.begin(), alike.find(accumulator(first))));
+    const bool both =
+        !accumulators[0].empty() && !accumulators[1].empty() && alike.size() <= std::size(scores);
     Bar bar{first.begin, timing.mmas[end - 1].end, BarKind::product, "", ""};
-    const std::string name = names.column(first.d_column);
     if (both) {
-      bar.kind = first.a_shared ? second ? BarKind::score1 : BarKind::score0
-                 : second       ? BarKind::value1
-                                : BarKind::value0;
-      bar.label = (first.a_shared ? "S" : "O") + std::to_string(int(second));
+      bar.kind = first.a_shared ? scores[stage] : values[stage];
+      bar.label = (first.a_shared ? "S" : "O") + std::to_string(stage);
       bar.title = first.a_shared ? bar.label + " = Q K^T" : bar.label + " += P V";
     } else {
-      bar.title = "MMA into " + name;
+      bar.title = "MMA into " + names.column(first.d_column);
     }
     bar.title += ", " + std::to_string(end - i) + " MMAs, " + span(bar.begin, bar.end);
     lane.bars.push_back(std::move(bar));
@@ -50,12 +54,20 @@ Lane tensor_lane(const Timing& timing, const Names& names) {
   return lane;
 }
 
+// What a warp of a warpgroup that issues MMAs computed: it has no tensor memory, whose loads would tell.
+BarKind kind_of(const Work& work) {
+  constexpr int32_t some = 16;  // of a block of keys a thread has many more
+  if (work.mufu >= some) return work.select >= some ? BarKind::masked : BarKind::unmasked;
+  if (work.memory >= some / 2) return BarKind::epilogue;
+  return work.fma >= some ? BarKind::rescale : BarKind::work;
+}
+
 // What a warp did between the waits that held it up.
-Lane role_lane(const Names::Role& role, const Program& program, const Timing& timing, const Names& names,
-               const std::map<uint32_t, BarKind>& loops) {
+Lane role_lane(const Names::Role& role, const Replay& replay, const Timing& timing, const Names& names,
+               const std::map<uint32_t, BarKind>& loops, bool warpgroup) {
   Lane lane{role.name, {}};
   const uint32_t w = role.begin;
-  const WarpWay& way = program.warps[w];
+  const WarpWay& way = replay.program.warps[w];
   const std::vector<Mark>& marks = timing.marks[w];
   uint64_t begin = 0;
   size_t mark = 0;
@@ -63,9 +75,11 @@ Lane role_lane(const Names::Role& role, const Program& program, const Timing& ti
   const auto close = [&](uint64_t end, const std::string& until) {
     Bar bar{begin, end, BarKind::work, "", ""};
     uint32_t loads = 0, stores = 0;
+    Work work;
     std::string what;
     for (; mark < marks.size() && marks[mark].time < end; ++mark) {
       const Step& step = way.steps[marks[mark].step];
+      work += replay.work[w][marks[mark].step];
       for (uint32_t r = step.first_record; r < step.first_record + step.records; ++r) {
         const fa4sim_sync& record = way.records[r];
         loads += record.kind == FA4SIM_SYNC_TMEM_LOAD;
@@ -74,6 +88,7 @@ Lane role_lane(const Names::Role& role, const Program& program, const Timing& ti
         if (record.kind == FA4SIM_SYNC_TMEM_LOAD && loop != loops.end()) bar.kind = loop->second;
       }
     }
+    if (warpgroup) bar.kind = kind_of(work);
     if (bar.kind == BarKind::work && loads) bar.kind = stores ? BarKind::rescale : BarKind::epilogue;
     switch (bar.kind) {
       case BarKind::masked:
@@ -150,7 +165,9 @@ Timeline timeline(const Replay& replay, const Timing& timing, const Names& names
   for (size_t r = 0; r < names.roles().size(); ++r) {
     const Names::Role& role = names.roles()[r];
     if (role.end == role.begin + 1 && issuers.contains(role.begin)) continue;
-    Lane lane = role_lane(role, replay.program, timing, names, loops);
+    const bool warpgroup = std::ranges::any_of(
+        issuers, [&](uint32_t w) { return w >= role.begin && w < role.end && role.end - role.begin > 1; });
+    Lane lane = role_lane(role, replay, timing, names, loops, warpgroup);
     const bool works =
         std::ranges::any_of(lane.bars, [](const Bar& bar) { return bar.kind != BarKind::work; });
     if (!works) continue;

@@ -14,9 +14,11 @@ namespace fa4::time {
 enum class BarKind : uint8_t {
   score0,
   score1,
+  score2,
   value0,
   value1,
-  product,  // the tensor core; stage 0 or 1
+  value2,
+  product,  // the tensor core; stage or consumer 0, 1 or 2
   masked,
   unmasked,  // softmax of a block of keys
   work,      // of a warp

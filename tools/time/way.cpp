@@ -8,8 +8,6 @@
 #include <set>
 #include <span>
 
-#include "work.h"
-
 namespace fa4::time {
 
 namespace {
@@ -30,6 +28,7 @@ class Ways {
     if (!pair) pair = std::make_unique<Pair>(enumerate(from, to));
     Work wanted = work;
     wanted += carried;
+    wanted.select = 0;
     if (wanted.all > pair->longest)
       throw Error("from " + place(from) + " to " + place(to) + " a warp executed " +
                   std::to_string(work.all) + " instructions of the PTX, and the machine code of " +
@@ -38,7 +37,7 @@ class Ways {
     const auto [at, fresh] = pair->chosen.try_emplace(wanted, 0);
     if (fresh) at->second = closest(*pair, wanted);
     const Work left = wanted - work_of_segment_[at->second];
-    carried = {left.mufu / 2, left.fma / 2, left.minmax / 2, left.shuffle / 2, left.memory / 2, 0};
+    carried = {left.mufu / 2, left.fma / 2, left.minmax / 2, left.shuffle / 2, left.memory / 2, 0, 0};
     return at->second;
   }
   uint32_t pairs() const { return uint32_t(pairs_.size()); }
@@ -219,12 +218,15 @@ Replay make_replay(const Function& sass, const sim::ptx::Function& ptx,
     first.push_back(uint32_t(way.records.size()));
     uint32_t from = 0;
     Work carried;
+    std::vector<Work>& done = replay.work.emplace_back();
     for (size_t i = 0; i < nodes.size(); ++i) {
+      done.push_back(work[w][first[i]]);
       way.steps.push_back(
           {ways.segment(from, nodes[i], work[w][first[i]], carried), first[i], first[i + 1] - first[i]});
       from = nodes[i];
     }
-    way.steps.push_back({ways.segment(from, 1, work_of[w].rest(), carried), first.back(), 0});
+    done.push_back(work_of[w].rest());
+    way.steps.push_back({ways.segment(from, 1, done.back(), carried), first.back(), 0});
     nodes.push_back(1);
     replay.nodes.push_back(std::move(nodes));
   }

@@ -9,6 +9,7 @@
 
 #include "machine.h"
 #include "match.h"
+#include "work.h"
 
 namespace fa4::time {
 
@@ -16,6 +17,7 @@ struct Replay {
   Program program;
   SyncGraph ptx, sass;
   Matching matching;
+  std::vector<std::vector<Work>> work;       // [warp][step]: what the warp did up to its end, by the PTX
   std::vector<std::vector<uint32_t>> nodes;  // [warp][step]: node of the machine code; 1 at the end
   // Pairs of synchronising instructions that follow each other, and those between which the machine code has
   // more than one way. Of these a warp took the one whose work is closest to what it did in the PTX between

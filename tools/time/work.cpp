@@ -32,7 +32,7 @@ constexpr Row kPtx[] = {
     {"shfl", &Work::shuffle},    {"vote", &Work::shuffle},    {"redux", &Work::shuffle},
     {"match", &Work::shuffle},   {"ld", &Work::memory},       {"st", &Work::memory},
     {"ldmatrix", &Work::memory}, {"stmatrix", &Work::memory}, {"atom", &Work::memory},
-    {"red", &Work::memory},
+    {"red", &Work::memory},      {"selp", &Work::select},
 };
 
 template <class Rows>
@@ -50,13 +50,14 @@ Work& Work::operator+=(const Work& other) {
   minmax += other.minmax;
   shuffle += other.shuffle;
   memory += other.memory;
+  select += other.select;
   all += other.all;
   return *this;
 }
 
 Work Work::operator-(const Work& other) const {
-  return {mufu - other.mufu,       fma - other.fma,       minmax - other.minmax,
-          shuffle - other.shuffle, memory - other.memory, all - other.all};
+  return {mufu - other.mufu,     fma - other.fma,       minmax - other.minmax, shuffle - other.shuffle,
+          memory - other.memory, select - other.select, all - other.all};
 }
 
 Work work_of(const Instruction& x) {
@@ -72,7 +73,8 @@ Work work_of(const sim::ptx::Instruction& x) {
   work.all = 1;
   const auto kind = kind_of(kPtx, x.parts[0]);
   const bool of_f32 = has("f32") || has("f32x2");
-  if (kind && !has("param") && ((kind != &Work::fma && kind != &Work::minmax) || of_f32))
+  if (kind && !has("param") &&
+      ((kind != &Work::fma && kind != &Work::minmax && kind != &Work::select) || of_f32))
     work.*kind = kind == &Work::minmax && x.operands.size() == 4 ? 2 : 1;
   return work;
 }

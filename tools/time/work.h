@@ -21,6 +21,7 @@ struct Work {
   int32_t minmax = 0;   // of f32; one of three operands is two
   int32_t shuffle = 0;  // shfl, vote, redux, match
   int32_t memory = 0;   // loads, stores, atomics
+  int32_t select = 0;   // selp of f32; in the PTX alone: ptxas has other ways
   int32_t all = 0;      // of any kind
 
   auto operator<=>(const Work&) const = default;
