@@ -296,9 +296,10 @@ MicroOp decode(const Instruction& x, const Gpu& gpu) {
     case Unit::count:
       break;
   }
+  const Registers registers = registers_read(x);
   if (gpu.register_ports && (row->unit == Unit::ffma || row->unit == Unit::alu || row->unit == Unit::imad))
-    op.ports = port_cycles(registers_read(x));
-  op.sources = registers_read(x).places;
+    op.ports = port_cycles(registers);
+  op.sources = registers.places;
   if (row->unit == Unit::mufu) op.sources = MicroOp::every_source;
 
   const uint32_t width = x.is("128") ? 128 : x.is("64") ? 64 : 32;

@@ -256,19 +256,25 @@ class Sm {
     return gpu_.mma_window > 1 && now >= tensor_from_ && now < tensor_free_;
   }
 
+  static bool takes_window(const MicroOp& op) { return is_arithmetic(op.unit) || op.unit == Unit::mufu; }
+
+  // Of the window beside MMAs in which `now` lies.
+  uint64_t window_end(uint64_t now) const {
+    return ((now - tensor_from_) / gpu_.mma_window + 1) * gpu_.mma_window + tensor_from_;
+  }
+
   // The cycle from which the register file has room for an instruction. Beside MMAs arithmetic issues in the
   // first mma_window_open cycles of every mma_window: one instruction, or two if none of its sources lies in
   // the bank of the first one's source of the same place. In one window of four the second place of sources
   // is taken.
   uint64_t registers_free(const Scheduler& s, const MicroOp& op, uint64_t now) const {
-    if (!(is_arithmetic(op.unit) || op.unit == Unit::mufu) || !mma_in_registers(now)) return now;
-    const uint64_t index = (now - tensor_from_) / gpu_.mma_window;
-    const uint64_t window = index * gpu_.mma_window + tensor_from_, end = window + gpu_.mma_window;
-    const uint64_t next = std::min(end, tensor_free_);
-    if (now - window >= gpu_.mma_window_open) return next;
+    if (!takes_window(op) || !mma_in_registers(now)) return now;
+    const uint64_t end = window_end(now), next = std::min(end, tensor_free_);
+    if (end - now <= gpu_.mma_window - gpu_.mma_window_open) return next;
     if (s.window_end != end) return now;
+    const bool fourth = (end - tensor_from_) / gpu_.mma_window % 4 == 0;
     const bool second = s.window_issued == 1 && (s.window_sources & op.sources) == 0 &&
-                        !(index % 4 == 3 && (op.sources & MicroOp::second_source));
+                        !(fourth && (op.sources & MicroOp::second_source));
     return second ? now : next;
   }
 
@@ -404,8 +410,8 @@ class Sm {
     s.last = int32_t(w.index);
     if (op.ports > 1) s.port = now + op.ports;
     const bool beside_mma = mma_in_registers(now);
-    if (beside_mma && (is_arithmetic(op.unit) || op.unit == Unit::mufu)) {
-      const uint64_t end = ((now - tensor_from_) / gpu_.mma_window + 1) * gpu_.mma_window + tensor_from_;
+    if (beside_mma && takes_window(op)) {
+      const uint64_t end = window_end(now);
       s.window_issued = s.window_end == end ? 2 : 1;
       s.window_end = end;
       s.window_sources = op.sources;
