@@ -260,7 +260,6 @@ MicroOp decode(const Instruction& x, const Gpu& gpu) {
   if (x.stall == 1 && !x.keep) op.stall = 2;
   if (x.stall == 0) op.stall = x.keep ? 2 : 34;
   if (x.stall > 11 && x.keep) op.stall = x.stall == 15 ? 2 : 1;  // a long one counts only with a yield
-  if (base == "YIELD") op.stall = uint8_t(std::max<uint32_t>(op.stall, gpu.yield));
   switch (row->unit) {
     case Unit::ffma:
       op.interval = uint8_t(gpu.ffma);
@@ -328,7 +327,7 @@ MicroOp decode(const Instruction& x, const Gpu& gpu) {
       op.latency = uint16_t(gpu.constant);
       break;
     case Result::special:
-      op.latency = uint16_t(gpu.special_register);
+      op.latency = uint16_t(base == "S2UR" ? gpu.special_uniform : gpu.special_register);
       break;
     case Result::global:
       op.latency = uint16_t(gpu.global_load);

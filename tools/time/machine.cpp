@@ -500,8 +500,6 @@ class Sm {
     if (jumps && gpu_.taken_branch > op.stall) {
       w.ready = now + gpu_.taken_branch;
       w.ready_cause = Cause::branch;
-    } else if (op.stall >= gpu_.yield) {
-      w.ready_cause = Cause::branch;
     }
 
     if (step) {

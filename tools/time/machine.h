@@ -98,7 +98,7 @@ struct Program {
 enum class Cause : uint8_t {
   issue,       // an instruction of its own
   dependency,  // the stall count of the instruction before: a result of fixed latency
-  branch,      // a jump, or a yield
+  branch,      // a jump
   // A scoreboard:
   mufu_result,
   tmem_result,

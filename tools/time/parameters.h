@@ -23,9 +23,9 @@ struct Gpu {
   // Issue.
   uint32_t ffma, ffma_pair, imad, alu, uniform, memory_issue;
   uint32_t mufu_exp2, mufu, mufu_latency, mufu_credits, mufu_credit_return;
-  uint32_t taken_branch, yield, arbitration_memory, register_ports;
+  uint32_t taken_branch, arbitration_memory, register_ports;
   // Variable latencies, from issue to the issue of a user.
-  uint32_t shared_32, shared_64, shared_128, shuffle, constant, special_register, global_load, other;
+  uint32_t shared_32, shared_64, shared_128, shuffle, constant, special_register, special_uniform, global_load, other;
   // Barriers.
   uint32_t wait_latency, wake_latency, wake_further, bar_base, bar_warp_tenths, proxy_fence, membar;
   // Tensor memory: of a warp.
