@@ -59,18 +59,14 @@ int main(int argc, char** argv) {
   params.seq_q = SEQ_Q;
   params.seq_kv = SEQ_KV;
   params.packed_heads_log2 = 1;
-  params.head_groups = Q_HEADS / packed_heads;
-  params.groups_per_kv_head = 1;
-  params.m_blocks = (SEQ_Q + block_positions - 1) / block_positions;
-  params.all_groups = BATCH * params.head_groups;
-  params.task_count = params.all_groups * params.m_blocks;
-  params.scheduler = fa4::SchedulerKind::linear;
-  params.lpt_section_groups = 1;
+  params.groups_per_kv_head = fa4::make_divisor(1);
+  params.order = fa4::make_task_order(fa4::SchedulerKind::linear, BATCH, Q_HEADS / packed_heads,
+                                      (SEQ_Q + block_positions - 1) / block_positions, 1);
   params.scale = static_cast<float>(1 / std::sqrt(128.0));
   params.scale_log2 = static_cast<float>(1.4426950408889634 / std::sqrt(128.0));
 
   void* arguments[] = {&params};
-  CHECK(cuLaunchKernel(kernel, std::min(params.task_count, 3), 1, 1, about.threads, 1, 1,
+  CHECK(cuLaunchKernel(kernel, std::min(params.order.task_count, 3), 1, 1, about.threads, 1, 1,
                        about.shared_bytes, nullptr, arguments, nullptr));
   CHECK(cuCtxSynchronize());
   const int differs = compare(o, lse);

@@ -91,13 +91,11 @@ fa4_status plan_forward(const fa4_forward_params& problem, const DeviceTraits& d
   params.seq_q = static_cast<int32_t>(problem.seq_q);
   params.seq_kv = static_cast<int32_t>(problem.seq_kv);
   params.packed_heads_log2 = std::countr_zero(static_cast<uint64_t>(packing.packed_heads));
-  params.head_groups = static_cast<int32_t>(packing.head_groups);
-  params.groups_per_kv_head = static_cast<int32_t>(groups_per_kv_head);
-  params.m_blocks = static_cast<int32_t>(packing.m_blocks);
-  params.all_groups = static_cast<int32_t>(all_groups);
-  params.task_count = static_cast<int32_t>(tasks);
-  params.scheduler = scheduler_kind(problem);
-  params.lpt_section_groups = static_cast<int32_t>(section_groups(problem, config, groups_per_kv_head, all_groups, plan.grid));
+  params.groups_per_kv_head = make_divisor(static_cast<int32_t>(groups_per_kv_head));
+  params.order = make_task_order(
+      scheduler_kind(problem), static_cast<int32_t>(problem.batch), static_cast<int32_t>(packing.head_groups),
+      static_cast<int32_t>(packing.m_blocks),
+      static_cast<int32_t>(section_groups(problem, config, groups_per_kv_head, all_groups, plan.grid)));
   params.scale_log2 = static_cast<float>(std::fabs(scale) * std::numbers::log2e);
   params.scale = static_cast<float>(std::fabs(scale));
   params.negate_scores = scale < 0 ? 1 : 0;

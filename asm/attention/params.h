@@ -27,15 +27,11 @@ struct alignas(128) AttentionParams {
   // power of two. Row r of a tile is position r >> packed_heads_log2 of head r & (packed_heads - 1) of its
   // head group.
   int32_t packed_heads_log2;
-  int32_t head_groups;         // q_heads / packed_heads
-  int32_t groups_per_kv_head;  // q_heads / kv_heads / packed_heads; KV head = head group / groups_per_kv_head
+  Divisor groups_per_kv_head;  // q_heads / kv_heads / packed_heads; KV head = head group / groups_per_kv_head
 
-  // The scheduler's problem. One task = (batch, head group, m_block); an m_block is all Q tiles of a task.
-  int32_t m_blocks;    // ceil(seq_q / (block_rows / packed_heads))
-  int32_t all_groups;  // batch * head_groups
-  int32_t task_count;  // all_groups * m_blocks
-  SchedulerKind scheduler;
-  int32_t lpt_section_groups;  // LPT: head groups that share the L2 cache at a time, >= 1
+  // One task = (batch, head group, m_block). head_groups = q_heads / packed_heads; an m_block is all Q tiles of a task,
+  // m_blocks = ceil(seq_q / (block_rows / packed_heads)).
+  TaskOrder order;
 
   float scale_log2;        // |softmax scale| * log2(e): the exponent of a score s is (s - max) * scale_log2
   float scale;             // |softmax scale|

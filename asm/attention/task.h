@@ -40,7 +40,7 @@ FA4_HOST_DEVICE Task make_task(const AttentionParams& params, const TaskId& id) 
   Task task;
   task.batch = id.batch;
   task.first_head = id.head_group << params.packed_heads_log2;
-  task.kv_head = id.head_group / params.groups_per_kv_head;
+  task.kv_head = params.groups_per_kv_head.divide(id.head_group);
   task.packed_heads_log2 = params.packed_heads_log2;
   task.positions = config.tile_rows >> params.packed_heads_log2;
   task.first_tile = config.q_stages * id.m_block;

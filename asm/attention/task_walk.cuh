@@ -12,11 +12,10 @@ class TaskWalk {
   __device__ explicit TaskWalk(const AttentionParams& params) : params_(params) {}
 
   __device__ __forceinline__ bool next() {
-    const int32_t index = task_of(params_.scheduler, static_cast<int32_t>(blockIdx.x), wave_++,
-                                  static_cast<int32_t>(gridDim.x), params_.task_count);
+    const int32_t index =
+        task_of(params_.order, static_cast<int32_t>(blockIdx.x), wave_++, static_cast<int32_t>(gridDim.x));
     if (index < 0) return false;
-    task = make_task<config>(params_, decode_task(params_.scheduler, index, params_.all_groups, params_.head_groups,
-                                                  params_.m_blocks, params_.lpt_section_groups));
+    task = make_task<config>(params_, decode_task(params_.order, index));
     return true;
   }
 

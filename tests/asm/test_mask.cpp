@@ -41,7 +41,7 @@ void check_regions(const Mask<kind>& mask, int seq_q, int seq_kv, int packed_log
   params.seq_q = seq_q;
   params.seq_kv = seq_kv;
   params.packed_heads_log2 = packed_log2;
-  params.groups_per_kv_head = 1;
+  params.groups_per_kv_head = fa4::make_divisor(1);
   bool good = true;
   for (int m = 0; m < m_blocks; ++m) {
     const fa4::Task task = fa4::make_task<config>(params, {0, 0, m});
@@ -125,7 +125,7 @@ TEST_CASE("the longest sequences stay within 32 bits", "[mask]") {
     const int last_m = (longest - 1) / (2 * positions);
     fa4::AttentionParams params{};
     params.packed_heads_log2 = packed_log2;
-    params.groups_per_kv_head = 1;
+    params.groups_per_kv_head = fa4::make_divisor(1);
     params.seq_q = params.seq_kv = longest;
     const fa4::Task first = fa4::make_task<config>(params, {0, 0, 0});
     const fa4::Task last = fa4::make_task<config>(params, {0, 0, last_m});

@@ -2,6 +2,7 @@
 // The schedulers, as pure functions: every task exactly once, whatever the grid; LPT balances causal work
 // better.
 #include <algorithm>
+#include <random>
 #include <set>
 #include <string>
 #include <tuple>
@@ -19,19 +20,21 @@ using fa4::TaskId;
 
 struct Problem {
   int batch, head_groups, m_blocks, section_groups;
-  int all_groups() const { return batch * head_groups; }
-  int task_count() const { return all_groups() * m_blocks; }
+  int task_count() const { return batch * head_groups * m_blocks; }
+  fa4::TaskOrder order(SchedulerKind kind) const {
+    return fa4::make_task_order(kind, batch, head_groups, m_blocks, section_groups);
+  }
 };
 
 // What each CTA of a grid does, in order.
 std::vector<std::vector<TaskId>> assignment(SchedulerKind kind, const Problem& p, int grid) {
   std::vector<std::vector<TaskId>> ctas(grid);
+  const fa4::TaskOrder order = p.order(kind);
   for (int cta = 0; cta < grid; ++cta) {
     for (int wave = 0;; ++wave) {
-      const int index = fa4::task_of(kind, cta, wave, grid, p.task_count());
+      const int index = fa4::task_of(order, cta, wave, grid);
       if (index < 0) break;
-      ctas[cta].push_back(
-          fa4::decode_task(kind, index, p.all_groups(), p.head_groups, p.m_blocks, p.section_groups));
+      ctas[cta].push_back(fa4::decode_task(order, index));
     }
   }
   return ctas;
@@ -43,7 +46,7 @@ long longest_cta(SchedulerKind kind, const Problem& p, int grid, int packed_head
       fa4::blackwell::make_config(fa4::ElementType::f16, fa4::MaskKind::causal, 128, 128);
   fa4::AttentionParams params{};
   params.packed_heads_log2 = packed_heads_log2;
-  params.groups_per_kv_head = 1;
+  params.groups_per_kv_head = fa4::make_divisor(1);
   params.seq_q = params.seq_kv = seq;
   long longest = 0;
   for (const auto& tasks : assignment(kind, p, grid)) {
@@ -96,12 +99,34 @@ TEST_CASE("every task is done exactly once, by any grid", "[scheduler]") {
   CHECK(problems == 2 * 3 * 4 * 4 * 5 * 6);
 }
 
+TEST_CASE("divisions by a known divisor are exact", "[scheduler]") {
+  std::mt19937 random(7);
+  std::vector<int32_t> values = {1, 2, 3, 5, 7, 641, 65535, 65536, 65537, INT32_MAX / 2, INT32_MAX / 2 + 1, INT32_MAX - 1, INT32_MAX};
+  for (int i = 0; i < 2000; ++i) values.push_back(static_cast<int32_t>((random() >> 1 >> random() % 31) | 1u));
+  int64_t wrong = 0;
+  for (const int32_t value : values) {
+    const fa4::Divisor divisor = fa4::make_divisor(value);
+    const auto check = [&](int64_t n) {
+      if (n >= 0 && n <= INT32_MAX) wrong += divisor.divide(static_cast<int32_t>(n)) != n / value;
+    };
+    for (int64_t n : {int64_t{0}, int64_t{1}, int64_t{INT32_MAX}, int64_t{INT32_MAX} - 1}) check(n);
+    // Beside multiples, where a quotient that is off by little is off by one.
+    for (int i = 0; i < 200; ++i) {
+      const int64_t multiple = static_cast<int64_t>(random() >> 1) / value * value;
+      for (int64_t n = multiple - 1; n <= multiple + 1; ++n) check(n);
+    }
+    const int64_t last = INT32_MAX / value * int64_t{value};
+    for (int64_t n = last - 1; n <= last + 1; ++n) check(n);
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("a CTA without a task in a wave has none later", "[scheduler]") {
   for (const SchedulerKind kind : {SchedulerKind::linear, SchedulerKind::lpt}) {
     for (int cta = 0; cta < 7; ++cta) {
       bool ended = false;
       for (int wave = 0; wave < 8; ++wave) {
-        const bool has = fa4::task_of(kind, cta, wave, 7, 24) >= 0;
+        const bool has = fa4::task_of(fa4::make_task_order(kind, 1, 24, 1, 24), cta, wave, 7) >= 0;
         CHECK_FALSE((ended && has));
         ended = ended || !has;
       }
@@ -111,10 +136,11 @@ TEST_CASE("a CTA without a task in a wave has none later", "[scheduler]") {
 
 TEST_CASE("the largest task count does not overflow", "[scheduler]") {
   const int count = INT32_MAX, grid = 148, last_wave = count / grid;
-  CHECK(fa4::task_of(SchedulerKind::linear, count % grid - 1, last_wave, grid, count) == count - 1);
-  CHECK(fa4::task_of(SchedulerKind::linear, count % grid, last_wave, grid, count) == -1);
-  CHECK(fa4::task_of(SchedulerKind::linear, grid - 1, last_wave, grid, count) == -1);
-  const TaskId t = fa4::decode_task(SchedulerKind::lpt, count - 1, 1, 1, count, 1 << 20);
+  const fa4::TaskOrder linear = fa4::make_task_order(SchedulerKind::linear, 1, 1, count, 1);
+  CHECK(fa4::task_of(linear, count % grid - 1, last_wave, grid) == count - 1);
+  CHECK(fa4::task_of(linear, count % grid, last_wave, grid) == -1);
+  CHECK(fa4::task_of(linear, grid - 1, last_wave, grid) == -1);
+  const TaskId t = fa4::decode_task(fa4::make_task_order(SchedulerKind::lpt, 1, 1, count, 1 << 20), count - 1);
   CHECK(t.m_block == 0);
 }
 
@@ -135,7 +161,7 @@ TEST_CASE("LPT works through one section of head groups before the next", "[sche
   const Problem p{1, 5, 2, 2};
   std::vector<int> groups;
   for (int i = 0; i < p.task_count(); ++i) {
-    groups.push_back(fa4::decode_task(SchedulerKind::lpt, i, p.all_groups(), 5, 2, 2).head_group);
+    groups.push_back(fa4::decode_task(p.order(SchedulerKind::lpt), i).head_group);
   }
   CHECK(groups == std::vector<int>{0, 1, 0, 1, 2, 3, 2, 3, 4, 4});
 }

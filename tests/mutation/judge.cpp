@@ -102,11 +102,14 @@ Judge::Judge(const KernelList& list, int head_dim, uint32_t seeds) : list_(list)
     const Problem negative{Dtype::fp16, true, 1, 300, 200, 4, 1, -0.3, head_dim};
     add(negative, 2, false, support::make_inputs(negative, 15));
   }
-  // One row in five has scores so large that its maximum is subtracted before they are scaled; in the last block.
-  const Problem large{Dtype::fp16, false, 1, 140, 300, 1, 1, 100, head_dim};
-  add(large, 1, false,
-      support::make_exact_inputs(
-          large, 14, [](int64_t i) { return i % 5 ? 0.0f : 16384.0f; }, [](int64_t) { return 256.0f; }));
+  // One row in five has scores so large that its maximum is subtracted before they are scaled, in every block. A scale with
+  // which its rounding would leave the range of P, and one with which many probabilities of a row are above 0.
+  for (const double scale : {100.0, 0.25}) {
+    const Problem large{Dtype::fp16, false, 1, 140, 300, 1, 1, scale, head_dim};
+    add(large, 1, false,
+        support::make_exact_inputs(
+            large, 14, [](int64_t i) { return i % 5 ? 0.0f : 16384.0f; }, [](int64_t) { return 256.0f; }));
+  }
 }
 
 Judge::Output Judge::run(sim::test::Kernel& kernel, const Config& config) const {

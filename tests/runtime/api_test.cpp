@@ -104,11 +104,9 @@ bool same_launch(const FakeLaunch& launch, const Problem& problem, const FakeDri
          launch.stream == static_cast<CUstream>(problem.stream) && got.lse == want.lse &&
          got.lse_batch_stride == want.lse_batch_stride && got.lse_head_stride == want.lse_head_stride &&
          got.seq_q == want.seq_q && got.seq_kv == want.seq_kv &&
-         got.packed_heads_log2 == want.packed_heads_log2 && got.head_groups == want.head_groups &&
-         got.groups_per_kv_head == want.groups_per_kv_head && got.m_blocks == want.m_blocks &&
-         got.all_groups == want.all_groups && got.task_count == want.task_count && got.scheduler == want.scheduler &&
-         got.lpt_section_groups == want.lpt_section_groups && got.scale_log2 == want.scale_log2 &&
-         got.scale == want.scale && got.negate_scores == want.negate_scores;
+         got.packed_heads_log2 == want.packed_heads_log2 && got.groups_per_kv_head == want.groups_per_kv_head &&
+         got.order == want.order && got.scale_log2 == want.scale_log2 && got.scale == want.scale &&
+         got.negate_scores == want.negate_scores;
 }
 
 }  // namespace

@@ -68,11 +68,9 @@ int uncovered(const Problem& problem, const Plan& plan) {
   int wrong = 0;
   for (int32_t cta = 0; cta < static_cast<int32_t>(plan.grid); ++cta) {
     for (int32_t wave = 0;; ++wave) {
-      const int32_t index =
-          fa4::task_of(p.scheduler, cta, wave, static_cast<int32_t>(plan.grid), p.task_count);
+      const int32_t index = fa4::task_of(p.order, cta, wave, static_cast<int32_t>(plan.grid));
       if (index < 0) break;
-      const fa4::Task task = fa4::make_task<config>(
-          p, fa4::decode_task(p.scheduler, index, p.all_groups, p.head_groups, p.m_blocks, p.lpt_section_groups));
+      const fa4::Task task = fa4::make_task<config>(p, fa4::decode_task(p.order, index));
       int64_t rows = 0;
       for (int32_t row = 0; row < config.block_rows(); ++row) {
         const int32_t stage = row / config.tile_rows, tile_row = row % config.tile_rows;
@@ -107,8 +105,8 @@ void check_ratios_and_lengths(const fa4::KernelList& kernels) {
             const Plan plan = plan_of(problem, 7, kernels);
             const int64_t packed = std::gcd(ratio, int64_t{config.tile_rows});
             INFO("ratio " << ratio << " kv_heads " << kv_heads << " seq_q " << seq_q << " batch " << batch);
-            CHECK(plan.params.groups_per_kv_head * packed == ratio);
-            CHECK(plan.params.head_groups * packed == problem.q_heads);
+            CHECK(plan.params.groups_per_kv_head.value * packed == ratio);
+            CHECK(plan.params.order.head_groups.value * packed == problem.q_heads);
             CHECK(int64_t{1} << plan.params.packed_heads_log2 == packed);
             CHECK(plan.q.box[1] * plan.q.box[2] == config.tile_rows);
             CHECK(plan.q.box[1] == packed);
@@ -140,7 +138,7 @@ TEST_CASE("on Hopper, short causal problems of head dimension 64 have tiles of t
     Problem problem = fa4::test::dense_problem(
         {.batch = 2, .seq_q = seq_q, .seq_kv = 5000, .q_heads = q_heads, .kv_heads = 2, .head_dim = 64});
     const Plan plan = plan_of(problem.set_causal(causal), 132, fa4::hopper::kKernels);
-    CHECK(plan.params.m_blocks == (seq_q * q_heads / 2 + plan.kernel->config.block_rows() - 1) / plan.kernel->config.block_rows());
+    CHECK(plan.params.order.m_blocks.value == (seq_q * q_heads / 2 + plan.kernel->config.block_rows() - 1) / plan.kernel->config.block_rows());
     return std::string(plan.kernel->entry);
   };
   CHECK(entry(1024, 2, true) == "fa4_forward_f16_d64_causal_short");
@@ -182,11 +180,11 @@ TEST_CASE("the seed's configuration", "[runtime]") {
   CHECK(std::string(plan.kernel->entry) == "fa4_forward_f16_d128_full");
   CHECK(plan.grid == 128);
   CHECK(plan.params.packed_heads_log2 == 2);
-  CHECK(plan.params.head_groups == 8);
-  CHECK(plan.params.groups_per_kv_head == 1);
-  CHECK(plan.params.m_blocks == 16);
-  CHECK(plan.params.task_count == 128);
-  CHECK(plan.params.scheduler == fa4::SchedulerKind::linear);
+  CHECK(plan.params.order.head_groups.value == 8);
+  CHECK(plan.params.groups_per_kv_head.value == 1);
+  CHECK(plan.params.order.m_blocks.value == 16);
+  CHECK(plan.params.order.task_count == 128);
+  CHECK(plan.params.order.kind == fa4::SchedulerKind::linear);
   CHECK(plan.params.seq_q == 1024);
   CHECK(plan.params.seq_kv == 1024);
   CHECK(plan.params.lse == reinterpret_cast<float*>(fa4::test::kLseAddress));
@@ -206,16 +204,16 @@ TEST_CASE("the seed's configuration", "[runtime]") {
   plan = plan_of(problem);
   CHECK(std::string(plan.kernel->entry) == "fa4_forward_bf16_d128_causal");
   CHECK(plan.grid == 8);
-  CHECK(plan.params.scheduler == fa4::SchedulerKind::lpt);
+  CHECK(plan.params.order.kind == fa4::SchedulerKind::lpt);
   CHECK(plan.params.scale == 0.5f);
   CHECK(plan.params.scale_log2 == static_cast<float>(0.5 * 1.4426950408889634));
   CHECK(plan.params.negate_scores == 1);
   CHECK(plan.o.type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
 
   problem.set_scheduler(FA4_SCHEDULER_LINEAR);
-  CHECK(plan_of(problem).params.scheduler == fa4::SchedulerKind::linear);
+  CHECK(plan_of(problem).params.order.kind == fa4::SchedulerKind::linear);
   problem.set_causal(false).set_scheduler(FA4_SCHEDULER_LPT);
-  CHECK(plan_of(problem).params.scheduler == fa4::SchedulerKind::lpt);
+  CHECK(plan_of(problem).params.order.kind == fa4::SchedulerKind::lpt);
   problem.set_max_ctas(1000);
   CHECK(plan_of(problem, 3).grid == 3);
 }
@@ -236,19 +234,19 @@ TEST_CASE("LPT sections fit into the L2 cache, hold whole KV heads and begin wit
     Problem problem =
         fa4::test::dense_problem({.batch = 4, .seq_q = 256, .seq_kv = seq, .q_heads = 96, .kv_heads = 32});
     INFO("seq_kv " << seq);
-    CHECK(plan_of(problem.set_causal()).params.lpt_section_groups == groups);
+    CHECK(plan_of(problem.set_causal()).params.order.section_groups.value == groups);
   }
   // A CTA for each of 132 SMs: half and a third of a wave.
   for (const auto& [seq, groups] : std::map<int64_t, int32_t>{{1024, 66}, {2048, 44}}) {
     Problem problem =
         fa4::test::dense_problem({.batch = 32768 / seq, .seq_q = seq, .seq_kv = seq, .q_heads = 16, .kv_heads = 16});
-    CHECK(plan_of(problem.set_causal(), 132, fa4::hopper::kKernels).params.lpt_section_groups == groups);
+    CHECK(plan_of(problem.set_causal(), 132, fa4::hopper::kKernels).params.order.section_groups.value == groups);
   }
   Problem few =
       fa4::test::dense_problem({.batch = 2, .seq_q = 256, .seq_kv = 1024, .q_heads = 8, .kv_heads = 4});
-  CHECK(plan_of(few.set_causal()).params.lpt_section_groups == 8);  // all there are
+  CHECK(plan_of(few.set_causal()).params.order.section_groups.value == 8);  // all there are
   few.seq_kv = 0;
-  CHECK(plan_of(few).params.lpt_section_groups == 8);
+  CHECK(plan_of(few).params.order.section_groups.value == 8);
 }
 
 TEST_CASE("nothing to compute is nothing to launch", "[runtime]") {
@@ -280,7 +278,7 @@ TEST_CASE("the longest problems fit", "[runtime]") {
       fa4::test::dense_problem({.seq_q = 1, .seq_kv = fa4::kMaxSequence, .q_heads = 128, .kv_heads = 1});
   CHECK(plan_of(problem).params.seq_kv == fa4::kMaxSequence);
   problem = fa4::test::dense_problem({.seq_q = fa4::kMaxSequence, .seq_kv = 1});
-  CHECK(plan_of(problem).params.m_blocks == (int64_t{fa4::kMaxSequence} + 255) / 256);
+  CHECK(plan_of(problem).params.order.m_blocks.value == (int64_t{fa4::kMaxSequence} + 255) / 256);
 }
 
 TEST_CASE("a broken tensor map is refused by name", "[runtime]") {

@@ -370,7 +370,7 @@ TEST_CASE("any bits give a plan that the driver takes, or a sentence", "[runtime
          {std::pair{&plan.q, "q"}, {&plan.k, "k"}, {&plan.v, "v"}, {&plan.o, "o"}}) {
       wrong += fa4::check_tensor_map(*map, name, message) != FA4_OK;
     }
-    wrong += plan.grid > 148 || plan.params.task_count < 1 || plan.params.lpt_section_groups < 1;
+    wrong += plan.grid > 148 || plan.params.order.task_count < 1 || plan.params.order.section_groups.value < 1;
   }
   CHECK(planned > 1000);
   CHECK(wrong == 0);

@@ -76,10 +76,9 @@ uint64_t count_blocks(const AttentionParams& p, int32_t grid, int32_t cta, uint6
   uint64_t sum = 0;
   *tasks = 0;
   for (int32_t wave = 0;; ++wave) {
-    const int32_t place = task_of(p.scheduler, cta, wave, grid, p.task_count);
+    const int32_t place = task_of(p.order, cta, wave, grid);
     if (place < 0) return sum;
-    const TaskId id =
-        decode_task(p.scheduler, place, p.all_groups, p.head_groups, p.m_blocks, p.lpt_section_groups);
+    const TaskId id = decode_task(p.order, place);
     const BlockRegions blocks = visited_blocks<config>(Mask<config.mask>{}, make_task<config>(p, id));
     ++*tasks;
     sum += uint64_t(blocks.end - blocks.begin);

@@ -76,7 +76,7 @@ void print_plan(const Loaded& loaded, const RunRequest& request, support::Attent
   }
   line("kernel",
        fmt::format("{}, {} scheduler, {} tasks on {} CTAs of {} threads{}", plan.kernel->entry,
-                   plan.params.scheduler == SchedulerKind::lpt ? "LPT" : "linear", plan.params.task_count,
+                   plan.params.order.kind == SchedulerKind::lpt ? "LPT" : "linear", plan.params.order.task_count,
                    plan.grid, plan.kernel->threads, device.simulated() ? ", from PTX" : ""));
 }
 

@@ -36,6 +36,7 @@ __device__ __forceinline__ void forward(const AttentionParams& params) {
 
   // Set-up: barriers by one thread, all of TMEM by the MMA warp, then everybody meets.
   if (threadIdx.x == 0) init_barriers<config>(shared);
+  if (threadIdx.x == 32 * L::load_warp) prefetch_tensor_maps(params);
   ptx::bar_warp_sync();
   if (warp == L::mma_warp) {
     ptx::tcgen05_alloc<kTmemColumns>(shared + L::tmem_base_offset);

@@ -30,19 +30,22 @@ struct RowState {
   float maximum = -CUDART_INF_F;  // that exponents refer to, in score units; -inf: no key seen yet
   float sum = 0.0f;               // of p in fp32, before it is rounded to 16 bits
 
-  // Takes note of a block whose largest score, the old maximum included, is `block_maximum`. Returns the
-  // factor that O and the sum must be multiplied by. A maximum that has moved by less than the threshold is
-  // kept and costs nothing; p may then exceed 1, up to 2^8, and stays consistent with sum and maximum. Before
-  // the first visible key, O and the sum are exact zeros, and the factor is 1.
-  __device__ __forceinline__ float update_maximum(float block_maximum, float scale_log2) {
-    if (maximum == -CUDART_INF_F) {
-      maximum = block_maximum;
-      return 1.0f;
-    }
-    const float moved_log2 = (maximum - block_maximum) * scale_log2;
-    if (!(moved_log2 < -kRescaleThreshold)) return 1.0f;
+  // How far a block whose largest score, the old maximum included, is `block_maximum` moves the maximum: 0 or negative.
+  __device__ __forceinline__ float moved_log2(float block_maximum, float scale_log2) const {
+    return (maximum - block_maximum) * scale_log2;
+  }
+
+  // A maximum that has moved by less than the threshold is kept and costs nothing; p may then exceed 1, up to 2^8, and
+  // stays consistent with sum and maximum. No key in the block and before it: -inf - -inf is NaN, which is not less.
+  __device__ static __forceinline__ bool is_taken(float moved_log2) { return moved_log2 < -kRescaleThreshold; }
+
+  // Takes such a block's maximum if it has moved that far. Returns the factor that O and the sum must be multiplied by:
+  // before the first visible key they are exact zeros, and it is 1.
+  __device__ __forceinline__ float take_maximum(float block_maximum, float moved_log2) {
+    if (!is_taken(moved_log2)) return 1.0f;
+    const float factor = maximum == -CUDART_INF_F ? 1.0f : ptx::ex2_approx_ftz(moved_log2);
     maximum = block_maximum;
-    return ptx::ex2_approx_ftz(moved_log2);
+    return factor;
   }
 
   __device__ __forceinline__ float exponent_offset(float scale_log2) const {

@@ -69,8 +69,7 @@ struct Cta {
   }
   // Whether this CTA has a task in the given wave.
   __device__ __forceinline__ bool has_task(int32_t wave) const {
-    return task_of(params.scheduler, static_cast<int32_t>(blockIdx.x), wave, static_cast<int32_t>(gridDim.x),
-                   params.task_count) >= 0;
+    return task_of(params.order, static_cast<int32_t>(blockIdx.x), wave, static_cast<int32_t>(gridDim.x)) >= 0;
   }
 };
 

@@ -9,12 +9,16 @@
 
 namespace fa4::blackwell {
 
-template <Config config>
-__device__ __forceinline__ void load_role(const Cta<config>& cta) {
-  const AttentionParams& params = cta.params;
+// While the barriers are being initialised.
+__device__ __forceinline__ void prefetch_tensor_maps(const AttentionParams& params) {
   ptx::prefetch_tensormap(&params.q);
   ptx::prefetch_tensormap(&params.k);
   ptx::prefetch_tensormap(&params.v);
+}
+
+template <Config config>
+__device__ __forceinline__ void load_role(const Cta<config>& cta) {
+  const AttentionParams& params = cta.params;
 
   uint32_t q_phase = 1;  // both stages turn once a task
   auto kv = PipelineState<config.kv_slots>::producer();

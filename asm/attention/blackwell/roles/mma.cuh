@@ -25,7 +25,7 @@ static_assert(mma_descriptor(ElementType::bf16, 128) == 0x08200490u &&
 
 // Shared-memory matrix descriptors of a tile of `rows` rows, in units of 16 bytes. The upper word is one constant: 1024
 // bytes from 8 rows to the next 8, descriptor version 1, 128-byte swizzle. The lower word is the start address, and the
-// leading offset from bit 16.
+// leading offset from bit 16; a step along the tile is one addition to it.
 template <int rows>
 struct SharedDescriptor {
   static constexpr uint32_t upper = (8 * kRowBytes >> 4) | 1u << 14 | 2u << 29;
@@ -36,12 +36,12 @@ struct SharedDescriptor {
     constexpr int steps_per_piece = kPieceColumns / kMmaK;
     const uint32_t offset =
         (step / steps_per_piece) * piece + (step % steps_per_piece) * (kMmaK * kElementBytes >> 4);
-    return join(((tile >> 4) + offset) | 1u << 16);  // leading offset unused: 1
+    return join((tile >> 4 | 1u << 16) + offset);  // leading offset unused: 1
   }
 
   // MN-major (V): 16 keys are 16 rows; the leading offset leads from one piece of the head dimension to the next.
   __device__ static __forceinline__ uint64_t mn_major(uint32_t tile, int step) {
-    return join(((tile >> 4) + step * (kMmaK * kRowBytes >> 4)) | piece << 16);
+    return join((tile >> 4 | piece << 16) + step * (kMmaK * kRowBytes >> 4));
   }
 
   __device__ static __forceinline__ uint64_t join(uint32_t lower) {

@@ -47,16 +47,21 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
 
     if constexpr (decltype(masked)::value) mask_row<Mask<config.mask>::bounded_below>(s, visible, block * config.block_keys);
 
-    const float factor = state.update_maximum(row_maximum(s, state.maximum), scale_log2);
+    // One vote for all that is rare, so that what is not waits for nothing but the maximum. It also joins the rows, which
+    // may part inside: what follows is .aligned.
+    float factor = 1.0f, offset = state.exponent_offset(scale_log2);
+    const float block_maximum = row_maximum(s, state.maximum);
+    const float moved_log2 = state.moved_log2(block_maximum, scale_log2);
+    if (ptx::vote_sync_any(RowState::is_taken(moved_log2) || is_large(offset))) [[unlikely]] {
+      factor = state.take_maximum(block_maximum, moved_log2);
+      offset = state.exponent_offset(scale_log2);
+      if (ptx::vote_sync_any(is_large(offset))) subtract_large_maximum(s, offset, state.maximum);
+    }
     if (later) {
       cta.scale_or_sum(stage, row) = factor;
       ptx::tcgen05_fence_before_thread_sync();
       cta.bar.softmax_corr_full.arrive(stage);
     }
-
-    // The vote also joins the rows, which may have parted above: what follows is .aligned.
-    float offset = state.exponent_offset(scale_log2);
-    if (ptx::vote_sync_any(is_large(offset))) [[unlikely]] subtract_large_maximum(s, offset, state.maximum);
 
     // P leaves in two parts: the value MMA starts on the first while the second is computed.
     const auto store_chunks = [&](int first, int last) {
