@@ -87,16 +87,23 @@ fa4_status Library::load(const Driver& driver, const void* image, CUdevice devic
   kernels_ = target.kernels;
   status = load_module(driver, image, target, module_, message);
   if (status != FA4_OK) return status;
-  functions_.reserve(kernels_->count);
-  for (const Kernel& kernel : *kernels_) {
+  status = load_functions(*kernels_, message);
+  if (status == FA4_OK && kernels_->other_exp2 != nullptr) status = load_functions(*kernels_->other_exp2, message);
+  return status;
+}
+
+fa4_status Library::load_functions(const KernelList& kernels, Message& message) {
+  functions_.reserve(functions_.size() + kernels.count);
+  for (const Kernel& kernel : kernels) {
     const std::string get = std::string("cuModuleGetFunction of ") + kernel.entry;
     const std::string set = std::string("cuFuncSetAttribute of ") + kernel.entry;
     CUfunction function = nullptr;
-    status = driver.check(driver.cuModuleGetFunction(&function, module_, kernel.entry), get.c_str(), message);
+    fa4_status status =
+        driver_->check(driver_->cuModuleGetFunction(&function, module_, kernel.entry), get.c_str(), message);
     if (status != FA4_OK) return status;
-    status = driver.check(driver.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                    static_cast<int>(kernel.shared_bytes)),
-                          set.c_str(), message);
+    status = driver_->check(driver_->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                        static_cast<int>(kernel.shared_bytes)),
+                            set.c_str(), message);
     if (status != FA4_OK) return status;
     functions_.push_back(function);
   }

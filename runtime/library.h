@@ -29,14 +29,19 @@ class Library {
 
   // Those that the device runs.
   const KernelList& kernels() const { return *kernels_; }
-  // Of one of them.
-  CUfunction function(const Kernel& kernel) const { return functions_[&kernel - kernels_->first]; }
+  // Of one of them, or of the same with their exponentials the other way.
+  CUfunction function(const Kernel& kernel) const {
+    const KernelList* list = kernel.config.exp2 == kernels_->exp2 ? kernels_ : kernels_->other_exp2;
+    return functions_[(list == kernels_ ? 0 : kernels_->count) + static_cast<size_t>(&kernel - list->first)];
+  }
 
  private:
+  fa4_status load_functions(const KernelList& kernels, Message& message);
+
   const Driver* driver_ = nullptr;
   CUmodule module_ = nullptr;
   const KernelList* kernels_ = nullptr;
-  std::vector<CUfunction> functions_;  // in the order of kernels_
+  std::vector<CUfunction> functions_;  // in the order of kernels_, and behind them of the other list
 };
 
 }  // namespace fa4

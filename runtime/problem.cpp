@@ -53,8 +53,10 @@ fa4_status check_header(const fa4_forward_params& params, Message& message) {
         "are accepted",
         params.scheduler, FA4_SCHEDULER_AUTO, FA4_SCHEDULER_LINEAR, FA4_SCHEDULER_LPT);
   }
-  if (params.reserved0 != 0) {
-    return message.fail(FA4_ERROR_INVALID_ARGUMENT, "reserved0 is %d; it must be 0", params.reserved0);
+  if (params.exp2 < FA4_EXP2_AUTO || params.exp2 > FA4_EXP2_POLYNOMIAL) {
+    return message.fail(FA4_ERROR_INVALID_ARGUMENT,
+                        "exp2 is %d; FA4_EXP2_AUTO (%d), FA4_EXP2_MUFU (%d) and FA4_EXP2_POLYNOMIAL (%d) are accepted",
+                        params.exp2, FA4_EXP2_AUTO, FA4_EXP2_MUFU, FA4_EXP2_POLYNOMIAL);
   }
   if (params.reserved1 != 0) {
     return message.fail(FA4_ERROR_INVALID_ARGUMENT, "reserved1 is %d; it must be 0", params.reserved1);
@@ -246,6 +248,12 @@ fa4_status check_scale(const fa4_forward_params& params, Message& message) {
 
 }  // namespace
 
+const KernelList* with_exp2(const fa4_forward_params& params, const KernelList& kernels) {
+  if (params.exp2 == FA4_EXP2_AUTO) return &kernels;
+  const Exp2 wanted = params.exp2 == FA4_EXP2_POLYNOMIAL ? Exp2::polynomial : Exp2::mufu;
+  return kernels.exp2 == wanted ? &kernels : kernels.other_exp2;
+}
+
 const Kernel* kernel_for(const fa4_forward_params& params, const KernelList& kernels) {
   // Heads that share a KV head may ride together: how many of them, the kernels' tiles say alike.
   const int64_t packed_heads = packed_heads_of(params, kernels.first->config);
@@ -268,9 +276,17 @@ double softmax_scale(const fa4_forward_params& params) {
                                    : 1 / std::sqrt(static_cast<double>(params.head_dim));
 }
 
-fa4_status check_problem(const fa4_forward_params& params, const KernelList& kernels, CheckedProblem& checked,
+fa4_status check_problem(const fa4_forward_params& params, const KernelList& of_device, CheckedProblem& checked,
                          Message& message) {
   fa4_status status = check_header(params, message);
+  if (status != FA4_OK) return status;
+  const KernelList* wanted = with_exp2(params, of_device);
+  if (wanted == nullptr) {
+    return message.fail(FA4_ERROR_UNSUPPORTED,
+                        "exp2 is FA4_EXP2_POLYNOMIAL (%d); the %s kernels accept FA4_EXP2_AUTO (%d) and FA4_EXP2_MUFU (%d)",
+                        params.exp2, of_device.name, FA4_EXP2_AUTO, FA4_EXP2_MUFU);
+  }
+  const KernelList& kernels = *wanted;
   if (status == FA4_OK) status = check_extents(params, kernels, checked, message);
   const int64_t batch = params.batch, seq_q = params.seq_q, seq_kv = params.seq_kv, dim = params.head_dim;
   if (status == FA4_OK) status = check_tensor(kQ, params.q, batch, seq_q, params.q_heads, dim, false, message);

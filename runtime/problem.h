@@ -14,6 +14,9 @@ inline constexpr int64_t kMaxHeads = INT32_MAX;
 inline constexpr int64_t kMaxBatch = INT32_MAX;
 inline constexpr int64_t kMaxTasks = INT32_MAX;
 
+// The device's kernels, with their exponentials as the params ask for; null when it has none such. exp2 must have been checked.
+const KernelList* with_exp2(const fa4_forward_params& params, const KernelList& kernels);
+
 // The kernel of the list that takes the problem; null when there is none for its head dimension. dtype, causal and the
 // extents must have been checked.
 const Kernel* kernel_for(const fa4_forward_params& params, const KernelList& kernels);
@@ -32,7 +35,7 @@ struct CheckedProblem {
   const Kernel* kernel;
   Packing packing;
 };
-fa4_status check_problem(const fa4_forward_params& params, const KernelList& kernels, CheckedProblem& checked,
+fa4_status check_problem(const fa4_forward_params& params, const KernelList& of_device, CheckedProblem& checked,
                          Message& message);
 
 // A checked problem without output elements: nothing is to be launched.

@@ -17,6 +17,9 @@ enum class ElementType : uint32_t { f16 = 0, bf16 = 1 };
 // last score MMA of the task has read.
 enum class OPlace : uint32_t { own, over_q };
 
+// What computes the exponentials of softmax: MUFU all of them, or the FMA pipe a share, by a polynomial (exp2_polynomial.h).
+enum class Exp2 : uint32_t { mufu, polynomial };
+
 inline constexpr int kElementBytes = 2;
 
 // A tile in shared memory is cut along the head dimension into pieces of 64 columns, each [rows][64 elements] with 128-byte
@@ -43,6 +46,7 @@ struct Config {
   int block_keys;  // keys of a K/V block
   int kv_slots;    // K and V blocks, in turn, share one ring of so many
   OPlace o_place;
+  Exp2 exp2 = Exp2::mufu;
 
   FA4_HOST_DEVICE constexpr int qk_pieces() const { return qk_dim / kPieceColumns; }
   FA4_HOST_DEVICE constexpr int v_pieces() const { return v_dim / kPieceColumns; }

@@ -36,13 +36,17 @@ struct Kernel {
   }
 };
 
-// All kernels for the GPUs of one architecture.
+// All kernels for the GPUs of one architecture, with their exponentials computed one way.
 struct KernelList {
+  static constexpr uint32_t kAnyMinor = ~0u;
+
   const char* name;         // of the architecture: "Blackwell"
   const char* target;       // what its code was compiled for: "sm_100f"
-  uint32_t major;           // of the compute capabilities that run it
+  uint32_t major, minor;    // of the compute capabilities whose own it is
   const Kernel* first;
   uint32_t count;
+  Exp2 exp2;
+  const KernelList* other_exp2;  // the same kernels the other way, which the same GPUs run; null when there are none
 
   constexpr const Kernel* begin() const { return first; }
   constexpr const Kernel* end() const { return first + count; }

@@ -7,12 +7,12 @@
 
 namespace fa4 {
 
-inline constexpr const KernelList* kArchitectures[] = {&hopper::kKernels, &blackwell::kKernels};
+inline constexpr const KernelList* kArchitectures[] = {&hopper::kKernels, &blackwell::kPolynomialKernels, &blackwell::kKernels};
 
-// Those that a device of this compute capability runs, `arch` being 10 * major + minor; null when there are none.
+// Those of a device of this compute capability, `arch` being 10 * major + minor; null when there are none.
 constexpr const KernelList* kernels_for(uint32_t arch) {
   for (const KernelList* list : kArchitectures)
-    if (list->major == arch / 10) return list;
+    if (list->major == arch / 10 && (list->minor == KernelList::kAnyMinor || list->minor == arch % 10)) return list;
   return nullptr;
 }
 

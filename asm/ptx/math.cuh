@@ -32,11 +32,11 @@ __device__ __forceinline__ float rcp_approx_ftz(float a) {
   return d;
 }
 
-// max.f32 d, a, b, c;                                                                   PTX ISA 8.8, 9.7.3.12
-// A NaN loses against a number.
-__device__ __forceinline__ float max(float a, float b, float c) {
+// max.NaN.f32 d, a, b, c;                                                               PTX ISA 8.8, 9.7.3.12
+// NaN if one of them is.
+__device__ __forceinline__ float max_nan(float a, float b, float c) {
   float d;
-  asm("max.f32 %0, %1, %2, %3;" : "=f"(d) : "f"(a), "f"(b), "f"(c));
+  asm("max.NaN.f32 %0, %1, %2, %3;" : "=f"(d) : "f"(a), "f"(b), "f"(c));
   return d;
 }
 
@@ -59,6 +59,14 @@ __device__ __forceinline__ void mov_unpack_f32x2(float& low, float& high, f32x2 
 __device__ __forceinline__ f32x2 add_rn_f32x2(f32x2 a, f32x2 b) {
   f32x2 d;
   asm("add.rn.f32x2 %0, %1, %2;" : "=l"(d) : "l"(a), "l"(b));
+  return d;
+}
+
+// add.rm.f32x2 d, a, b;                                                                  PTX ISA 8.6, 9.7.3.3
+// Rounds towards minus infinity.
+__device__ __forceinline__ f32x2 add_rm_f32x2(f32x2 a, f32x2 b) {
+  f32x2 d;
+  asm("add.rm.f32x2 %0, %1, %2;" : "=l"(d) : "l"(a), "l"(b));
   return d;
 }
 

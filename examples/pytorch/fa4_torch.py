@@ -41,7 +41,7 @@ class TensorView(ctypes.Structure):
 class ForwardParams(ctypes.Structure):
     """fa4_forward_params"""
     _fields_ = [("struct_size", ctypes.c_uint32), ("version", ctypes.c_uint32),
-                ("dtype", ctypes.c_int32), ("causal", ctypes.c_int32), ("scheduler", ctypes.c_int32), ("reserved0", ctypes.c_int32),
+                ("dtype", ctypes.c_int32), ("causal", ctypes.c_int32), ("scheduler", ctypes.c_int32), ("exp2", ctypes.c_int32),
                 ("batch", ctypes.c_int64), ("seq_q", ctypes.c_int64), ("seq_kv", ctypes.c_int64),
                 ("q_heads", ctypes.c_int64), ("kv_heads", ctypes.c_int64), ("head_dim", ctypes.c_int64),
                 ("q", TensorView), ("k", TensorView), ("v", TensorView), ("o", TensorView),

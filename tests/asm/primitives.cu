@@ -66,10 +66,11 @@ extern "C" __global__ void use_math(float* f, uint64_t* p, uint32_t* u) {
   f[0] = ex2_approx_ftz(f[0]);
   f[12] = lg2_approx_ftz(f[12]);
   f[13] = rcp_approx_ftz(f[13]);
-  f[1] = max(f[1], f[2], f[3]);
   p[0] = mov_pack_f32x2(f[4], f[5]);
   mov_unpack_f32x2(f[6], f[7], p[1]);
   p[2] = add_rn_f32x2(p[2], p[3]);
+  p[9] = add_rm_f32x2(p[9], p[3]);
+  f[1] = max_nan(f[1], f[2], f[3]);
   p[4] = mul_rn_f32x2(p[4], p[5]);
   p[6] = fma_rn_f32x2(p[6], p[7], p[8]);
   u[0] = cvt_rn_f16x2(f[8], f[9]);

@@ -128,9 +128,22 @@ TEST_CASE("the list of specialisations", "[config]") {
     CHECK((name.find(c.mask == MaskKind::causal ? "_causal" : "_full") != std::string::npos));
    }
    CHECK(list->find(ElementType::f16, MaskKind::full, 7, 7, 1) == nullptr);
+   for (const fa4::Kernel& kernel : *list) {
+     CHECK(kernel.config.exp2 == list->exp2);
+     CHECK((std::string(kernel.entry).ends_with("_polynomial") == (list->exp2 == fa4::Exp2::polynomial)));
+   }
+   if (list->other_exp2 == nullptr) continue;
+   // The same kernels in the same order but for that.
+   REQUIRE(list->other_exp2->count == list->count);
+   CHECK(list->other_exp2->other_exp2 == list);
+   CHECK(list->other_exp2->exp2 != list->exp2);
+   for (uint32_t i = 0; i < list->count; ++i) {
+     const Config &a = list->first[i].config, &b = list->other_exp2->first[i].config;
+     CHECK((a.element == b.element && a.mask == b.mask && a.qk_dim == b.qk_dim && a.v_dim == b.v_dim));
+   }
   }
   CHECK(fa4::kernels_for(90) == &fa4::hopper::kKernels);
-  CHECK(fa4::kernels_for(100) == &fa4::blackwell::kKernels);
+  CHECK(fa4::kernels_for(100) == &fa4::blackwell::kPolynomialKernels);
   CHECK(fa4::kernels_for(103) == &fa4::blackwell::kKernels);
   CHECK(fa4::kernels_for(80) == nullptr);
   CHECK(fa4::kernels_for(120) == nullptr);

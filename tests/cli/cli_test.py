@@ -372,7 +372,7 @@ class Bench(unittest.TestCase):
     def test_the_host(self):
         report = self.folder / "report.json"
         text = fa4("bench", "--host", "--driver", GRAPHS, "--seq-q", 3, "--heads", 1, "--kv-heads", 1, "--calls", 10, "--json", report)
-        self.assertIn("parameter of 640 bytes", text)
+        self.assertIn("parameter of 768 bytes", text)
         host = json.loads(report.read_text())["host"]
         self.assertAlmostEqual(host["difference_us"], host["fa4_forward"]["median_us"] - host["cuLaunchKernel"]["median_us"])
 
@@ -613,6 +613,15 @@ class Time(unittest.TestCase):
             with self.subTest(text=text):
                 self.assertIn("no report of `fa4 verify --json`", fa4("time", *self.SHAPE, "--parameters", numbers, expect=2))
 
+    def test_exponentials_are_computed_as_asked(self):
+        for gpu, exp2, kernel in (("sm_100", "auto", "fa4_forward_f16_d128_full_polynomial"), ("sm_100", "mufu", "fa4_forward_f16_d128_full"),
+                                  ("sm_103", "auto", "fa4_forward_f16_d128_full"), ("sm_103", "polynomial", "fa4_forward_f16_d128_full_polynomial"),
+                                  ("sm_90", "mufu", "fa4_forward_f16_d128_full")):
+            with self.subTest(gpu=gpu, exp2=exp2):
+                self.assertEqual(self.predict("--gpu", gpu, "--exp2", exp2)[1]["kernel"], kernel)
+        self.assertIn("the Hopper kernels accept FA4_EXP2_AUTO", fa4("time", *self.SHAPE, "--gpu", "sm_90", "--exp2", "polynomial", expect=2))
+        self.assertIn("fa4_forward_f16_d128_full, ", fa4("run", "--device", "sim", *self.SHAPE, "--exp2", "mufu", "--check"))
+
     def test_the_same_twice(self):
         self.assertEqual(self.predict()[1], self.predict("--threads", 2)[1])
 
@@ -623,7 +632,7 @@ class Time(unittest.TestCase):
                        capture_output=True, timeout=60)
         fa4("time", "--record", record, "--cubin", Path(PTX).with_suffix(".cubin"), "--json", self.report)
         there = json.loads(self.report.read_text())
-        self.assertEqual(there["kernel"], "fa4_forward_f16_d128_full")
+        self.assertEqual(there["kernel"], "fa4_forward_f16_d128_full_polynomial")
         for part in ("cycles", "cycles_low", "cycles_high", "roles", "loop"):
             self.assertEqual(here[part], there[part])
         record.write_bytes(record.read_bytes()[:-7])

@@ -22,13 +22,13 @@ namespace {
 
 constexpr uint32_t kSeeds = 8;
 
-// The kernels of one head dimension of one architecture, and their judge. A process looks at one.
-bool hopper() {
-  const char* gpu = std::getenv("FA4SIM_GPU");
-  return gpu && std::string(gpu) == "sm_90";
-}
+// The kernels of one head dimension of the simulated GPU, and their judge. A process looks at one.
 const fa4::KernelList& list() {
-  return hopper() ? fa4::hopper::kKernels : fa4::blackwell::kKernels;
+  const char* gpu = std::getenv("FA4SIM_GPU");
+  return *fa4::kernels_for(gpu ? uint32_t(std::atoi(gpu + std::string_view(gpu).find('_') + 1)) : 100);
+}
+bool hopper() {
+  return &list() == &fa4::hopper::kKernels;
 }
 int head_dim() {
   const char* dim = std::getenv("FA4_MUTATION_HEAD_DIM");

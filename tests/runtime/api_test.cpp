@@ -116,10 +116,12 @@ TEST_CASE("creation loads the image once and grants each kernel its shared memor
   {
     fa4::Context context(FA4_FAKE_DRIVER);
     CHECK(fake.driver->loads == 1);
-    const fa4::KernelList& kernels = fa4::blackwell::kKernels;
-    CHECK(fake.driver->kernel_count == kernels.count);
-    for (uint32_t i = 0; i < kernels.count; ++i)
-      CHECK(fake.driver->shared_bytes[i] == kernels.first[i].shared_bytes);
+    const fa4::KernelList &own = *fa4::kernels_for(100), &other = *own.other_exp2;
+    CHECK(fake.driver->kernel_count == own.count + other.count);
+    for (uint32_t i = 0; i < own.count; ++i) {
+      CHECK(fake.driver->shared_bytes[i] == own.first[i].shared_bytes);
+      CHECK(fake.driver->shared_bytes[own.count + i] == other.first[i].shared_bytes);
+    }
     CHECK(fake.driver->unloads == 0);
     CHECK(fake.driver->launch_count == 0);
     fa4::Context moved(std::move(context));
@@ -358,6 +360,19 @@ TEST_CASE("a call launches its plan", "[runtime]") {
   CHECK(fake.driver->encodes == 16);
   CHECK(fake.driver->loads == 1);
   CHECK(context.workspace_size(small_problem()) == 0);
+}
+
+TEST_CASE("a call launches the kernel with the exponentials that it asks for", "[runtime]") {
+  Fake fake;
+  fa4::Context context(FA4_FAKE_DRIVER);
+  Problem problem = small_problem();
+  for (const int32_t exp2 : {FA4_EXP2_AUTO, FA4_EXP2_MUFU, FA4_EXP2_POLYNOMIAL}) {
+    problem.exp2 = exp2;
+    const uint32_t before = fake.driver->launch_count;
+    context.forward(problem);
+    REQUIRE(fake.driver->launch_count == before + 1);
+    CHECK(same_launch(fake.driver->launches[before], problem, *fake.driver));
+  }
 }
 
 TEST_CASE("an empty problem succeeds and launches nothing", "[runtime]") {

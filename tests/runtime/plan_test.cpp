@@ -218,6 +218,29 @@ TEST_CASE("the seed's configuration", "[runtime]") {
   CHECK(plan_of(problem, 3).grid == 3);
 }
 
+TEST_CASE("the caller or the device chooses what computes exponentials", "[runtime]") {
+  Problem problem =
+      fa4::test::dense_problem({.batch = 1, .seq_q = 300, .seq_kv = 300, .q_heads = 4, .kv_heads = 2});
+  const fa4::KernelList &polynomial = fa4::blackwell::kPolynomialKernels, &mufu = fa4::blackwell::kKernels;
+  const auto entry = [&](int32_t exp2, const fa4::KernelList& device) {
+    problem.exp2 = exp2;
+    return std::string(plan_of(problem, 148, device).kernel->entry);
+  };
+  CHECK(entry(FA4_EXP2_AUTO, polynomial) == "fa4_forward_f16_d128_full_polynomial");
+  CHECK(entry(FA4_EXP2_AUTO, mufu) == "fa4_forward_f16_d128_full");
+  CHECK(entry(FA4_EXP2_AUTO, fa4::hopper::kKernels) == "fa4_forward_f16_d128_full");
+  for (const fa4::KernelList* device : {&polynomial, &mufu}) {
+    CHECK(entry(FA4_EXP2_MUFU, *device) == "fa4_forward_f16_d128_full");
+    CHECK(entry(FA4_EXP2_POLYNOMIAL, *device) == "fa4_forward_f16_d128_full_polynomial");
+  }
+  CHECK(entry(FA4_EXP2_MUFU, fa4::hopper::kKernels) == "fa4_forward_f16_d128_full");
+  problem.exp2 = FA4_EXP2_POLYNOMIAL;
+  Plan plan;
+  Message message;
+  CHECK(fa4::plan_forward(problem, {&fa4::hopper::kKernels, 132}, plan, message) == FA4_ERROR_UNSUPPORTED);
+  CHECK(std::string(message.text()).find("exp2 is FA4_EXP2_POLYNOMIAL (2); the Hopper kernels accept") == 0);
+}
+
 TEST_CASE("LPT sections fit into the L2 cache, hold whole KV heads and begin with waves", "[runtime]") {
   // At 512 bytes a key (K and V), 50 MiB hold 100 KV heads of 1024 keys. 384 groups, three to a KV head, on 148 SMs.
   const std::map<int64_t, int32_t> groups_in_section = {

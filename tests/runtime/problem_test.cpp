@@ -50,7 +50,8 @@ const Refusal kRefusals[] = {
     {"causal negative", [](Problem& p) { p.causal = -1; }, kInvalid, {"causal is -1"}},
     {"scheduler", [](Problem& p) { p.scheduler = 3; }, kInvalid, {"scheduler is 3", "FA4_SCHEDULER_LPT (2)"}},
     {"scheduler negative", [](Problem& p) { p.scheduler = -1; }, kInvalid, {"scheduler is -1"}},
-    {"reserved0", [](Problem& p) { p.reserved0 = 5; }, kInvalid, {"reserved0 is 5", "must be 0"}},
+    {"exp2", [](Problem& p) { p.exp2 = 3; }, kInvalid, {"exp2 is 3", "FA4_EXP2_POLYNOMIAL (2)"}},
+    {"exp2 negative", [](Problem& p) { p.exp2 = -1; }, kInvalid, {"exp2 is -1"}},
     {"reserved1", [](Problem& p) { p.reserved1 = 6; }, kInvalid, {"reserved1 is 6", "must be 0"}},
     {"reserved2", [](Problem& p) { p.reserved2[3] = 7; }, kInvalid, {"reserved2[3] is 7", "must be 0"}},
 

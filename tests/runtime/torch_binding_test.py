@@ -29,7 +29,7 @@ class Binding(unittest.TestCase):
         fa4_torch.check(LIBRARY.fa4_workspace_size(None, ctypes.byref(valid()), ctypes.byref(size)))
 
     def test_every_field_is_where_the_library_reads_it(self):
-        bad = {"struct_size": 8, "version": 99, "dtype": 7, "causal": 2, "scheduler": 9, "reserved0": 1, "batch": -3, "seq_q": -3,
+        bad = {"struct_size": 8, "version": 99, "dtype": 7, "causal": 2, "scheduler": 9, "exp2": 7, "batch": -3, "seq_q": -3,
                "seq_kv": -3, "q_heads": -3, "kv_heads": -3, "head_dim": 96, "lse": 2, "lse_batch_stride": -3, "lse_head_stride": -3,
                "softmax_scale": math.inf, "max_ctas": -3, "reserved1": 1}
         for field, value in bad.items():

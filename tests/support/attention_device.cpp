@@ -117,6 +117,7 @@ RunResult AttentionDevice::run(const Problem& problem, const Inputs& inputs, con
     params.dtype = problem.dtype == Dtype::fp16 ? FA4_FP16 : FA4_BF16;
     params.causal = problem.causal;
     params.scheduler = options.scheduler;
+    params.exp2 = options.exp2;
     params.batch = problem.batch;
     params.seq_q = problem.seq_q;
     params.seq_kv = problem.seq_kv;

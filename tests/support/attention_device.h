@@ -29,6 +29,7 @@ struct RunOptions {
   bool lse = true;
   uint32_t sm_count = 0;  // simulated: SMs of the device. Real: an upper bound on CTAs. 0: all there are
   uint16_t beside = kPoison16;  // what lies beside the views of Q, K and V in their buffers
+  fa4_exp2 exp2 = FA4_EXP2_AUTO;
 };
 
 struct RunResult {

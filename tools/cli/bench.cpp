@@ -391,7 +391,8 @@ int bench_checked(const BenchRequest& request) {
                  {"seed", request.problem.seed},
                  {"lse", request.lse},
                  {"max_ctas", request.max_ctas},
-                 {"scheduler", request.problem.scheduler}};
+                 {"scheduler", request.problem.scheduler},
+                 {"exp2", request.problem.exp2}};
   const BenchDevice bench{device.gpu(), device.context(0), request};
   int code = kSuccess;
   if (request.host) {
@@ -411,7 +412,7 @@ double percentile(const std::vector<double>& sorted, double p) {
 }
 
 fa4_forward_params BenchDevice::params(const Problem& problem) const {
-  fa4_forward_params params = dry_params(problem, false, request.problem.scheduler);
+  fa4_forward_params params = dry_params(problem, request.problem);
   params.max_ctas = request.max_ctas;
   const fa4_status status = fa4_supported(context, &params);
   if (status != FA4_OK)

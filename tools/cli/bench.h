@@ -13,7 +13,7 @@
 namespace fa4::cli {
 
 struct BenchRequest {
-  RunRequest problem;     // shape, seed, mask, type, scale and scheduler, device and driver
+  RunRequest problem;     // shape, seed, mask, type, scale, scheduler and exponentials, device and driver
   std::string list_path;  // a JSON array of shapes in place of one
   bool table = false;     // the built-in list in place of one
   int32_t max_ctas = 0;

@@ -53,9 +53,8 @@ int check_checked(const CheckRequest& request) {
     throw DeviceError(simulator.last_error());
 
   support::RunOptions options;
-  options.scheduler = run.scheduler == "lpt"      ? FA4_SCHEDULER_LPT
-                      : run.scheduler == "linear" ? FA4_SCHEDULER_LINEAR
-                                                  : FA4_SCHEDULER_AUTO;
+  options.scheduler = scheduler_of(run);
+  options.exp2 = exp2_of(run);
   options.sm_count = run.sms;
   line("problem", fmt::format("{}, {}", support::describe(loaded.problem), loaded.source));
   line("image", image_name(request));

@@ -172,7 +172,11 @@ std::vector<AssembledKernel> parse_ptxas_log(const std::string& log) {
 int info(const std::string& driver, const std::string& gpu) {
   try {
     std::string names, dims;
-    for (const KernelList* list : kArchitectures) names += (names.empty() ? "" : " and ") + std::string(list->name);
+    // How exponentials are computed changes nothing else that is said of an architecture.
+    std::vector<const KernelList*> architectures;
+    for (const KernelList* list : kArchitectures)
+      if (list->exp2 == Exp2::mufu) architectures.push_back(list);
+    for (const KernelList* list : architectures) names += (names.empty() ? "" : " and ") + std::string(list->name);
     for (const Kernel& kernel : *kArchitectures[0])
       if (kArchitectures[0]->first_of_head_dim(kernel))
         dims += (dims.empty() ? "" : ", ") + std::to_string(kernel.config.qk_dim);
@@ -181,7 +185,7 @@ int info(const std::string& driver, const std::string& gpu) {
     simulate(gpu);
     print_devices(driver);
     print_image();
-    for (const KernelList* list : kArchitectures) print_architecture(*list);
+    for (const KernelList* list : architectures) print_architecture(*list);
   } catch (const std::runtime_error& error) {
     std::fflush(stdout);
     fmt::print(stderr, "fa4 info: {}\n", error.what());

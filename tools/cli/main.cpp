@@ -45,6 +45,13 @@ CLI::Option* add_gpu(CLI::App* command, std::string& gpu, const char* meaning) {
   return command->add_option("--gpu", gpu, meaning)->check(CLI::IsMember({"sm_90", "sm_100", "sm_103"}));
 }
 
+CLI::Option* add_exp2(CLI::App* command, std::string& exp2) {
+  return command
+      ->add_option("--exp2", exp2, "What computes exponentials; auto: polynomial for a share of them on compute capability 10.0, else mufu")
+      ->check(CLI::IsMember({"auto", "mufu", "polynomial"}))
+      ->default_str("auto");
+}
+
 void add_device_kind(CLI::App* command, DeviceKind& kind, const char* meaning) {
   command
       ->add_option_function<std::string>(
@@ -74,6 +81,7 @@ void add_device(CLI::App* run, RunRequest& r,
       ->check(CLI::IsMember({"auto", "linear", "lpt"}))
       ->default_str("auto")
       ->group("Device");
+  add_exp2(run, r.exp2)->group("Device");
 }
 
 CLI::App* add_run(CLI::App& app, RunRequest& r) {
@@ -223,6 +231,7 @@ CLI::App* add_bench(CLI::App& app, BenchRequest& r) {
       ->check(CLI::IsMember({"auto", "linear", "lpt"}))
       ->capture_default_str()
       ->group(launch);
+  add_exp2(bench, r.problem.exp2)->group(launch);
   bench->add_option("--max-ctas", r.max_ctas, "At most so many CTAs; 0: one for each SM")->check(CLI::NonNegativeNumber)->capture_default_str()->group(launch);
   bench->add_flag("--with-lse", r.lse, "Write the LSE, too")->group(launch);
   add_device_kind(bench, r.problem.device, "auto and gpu take a supported GPU; sim is refused");

@@ -95,11 +95,18 @@ uint64_t blocks_of(const Plan& plan, int32_t cta, uint64_t* tasks, std::index_se
   return blocks;
 }
 
-uint64_t blocks_of(const Plan& plan, const KernelList& kernels, int32_t cta, uint64_t* tasks) {
-  if (&kernels == &hopper::kKernels)
-    return blocks_of<hopper::kKernels>(plan, cta, tasks, std::make_index_sequence<hopper::kKernels.count>());
-  return blocks_of<blackwell::kKernels>(plan, cta, tasks,
-                                        std::make_index_sequence<blackwell::kKernels.count>());
+template <const KernelList&... lists>
+uint64_t blocks_of_any(const Plan& plan, int32_t cta, uint64_t* tasks) {
+  uint64_t blocks = 0;
+  ((plan.kernel >= lists.begin() && plan.kernel < lists.end()
+        ? void(blocks = blocks_of<lists>(plan, cta, tasks, std::make_index_sequence<lists.count>()))
+        : void()),
+   ...);
+  return blocks;
+}
+
+uint64_t blocks_of(const Plan& plan, int32_t cta, uint64_t* tasks) {
+  return blocks_of_any<hopper::kKernels, blackwell::kPolynomialKernels, blackwell::kKernels>(plan, cta, tasks);
 }
 
 // What is timed: an entry as machine code and as PTX, and what its run did to synchronise.
@@ -123,7 +130,7 @@ Subject record_attention(const TimeRequest& request, uint32_t sms) {
   const KernelList& kernels = kernels_of(device.gpu().properties());
   Plan plan{};
   Message message;
-  if (plan_forward(dry_params(loaded.problem, false, request.problem.scheduler), {&kernels, sms}, plan,
+  if (plan_forward(dry_params(loaded.problem, request.problem), {&kernels, sms}, plan,
                    message) != FA4_OK)
     throw Refusal(message.text());
   if (plan.grid == 0) throw Refusal("there is nothing to compute, and so nothing to time");
@@ -133,7 +140,7 @@ Subject record_attention(const TimeRequest& request, uint32_t sms) {
   for (uint32_t c = 0; c < plan.grid; ++c) {
     if (request.cta >= 0 && c != uint64_t(request.cta)) continue;
     uint64_t n = 0;
-    const uint64_t blocks = blocks_of(plan, kernels, int32_t(c), &n);
+    const uint64_t blocks = blocks_of(plan, int32_t(c), &n);
     // Of those with as many blocks, the one with the most tasks: each has a beginning and an end of its own.
     if (tasks != 0 && std::pair(blocks, n) <= std::pair(most, tasks)) continue;
     most = blocks;
@@ -147,9 +154,8 @@ Subject record_attention(const TimeRequest& request, uint32_t sms) {
   const support::SimulatorApi& simulator = device.gpu().simulator();
   if (simulator.record(&cta, 1) != 0) throw DeviceError(simulator.last_error());
   support::RunOptions options;
-  options.scheduler = request.problem.scheduler == "lpt"      ? FA4_SCHEDULER_LPT
-                      : request.problem.scheduler == "linear" ? FA4_SCHEDULER_LINEAR
-                                                              : FA4_SCHEDULER_AUTO;
+  options.scheduler = scheduler_of(request.problem);
+  options.exp2 = exp2_of(request.problem);
   options.sm_count = sms;
   options.lse = false;
   device.run(loaded.problem, loaded.inputs, options);

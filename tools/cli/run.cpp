@@ -66,7 +66,7 @@ class Progress {
 
 void print_plan(const Loaded& loaded, const RunRequest& request, support::AttentionDevice& device,
                 uint32_t sms) {
-  const fa4_forward_params params = dry_params(loaded.problem, request.bhsd, request.scheduler);
+  const fa4_forward_params params = dry_params(loaded.problem, request);
   Plan plan{};
   Message message;
   if (plan_forward(params, {&kernels_of(device.gpu().properties()), sms}, plan, message) != FA4_OK) throw Refusal(message.text());
@@ -128,7 +128,7 @@ void print_times(const support::Problem& problem, const support::RunResult& resu
   line("", fmt::format("{:.2f} G thread instructions/s a core, {:.1f} GFLOP/s of MMA",
                        double(c.thread_instructions) / core_seconds * 1e-9,
                        double(c.mma_flop) / c.wall_seconds * 1e-9));
-  print_role_table(*kernel_for(dry_params(problem, false, ""), kernels_of(gpu.properties())), c);
+  print_role_table(*kernel_for(dry_params(problem, {}), kernels_of(gpu.properties())), c);
 }
 
 void print_comparison(const char* what, const support::Comparison& c, double tolerance, double atol) {
@@ -220,9 +220,8 @@ int run_checked(const RunRequest& request) {
 
   support::RunOptions options;
   options.layout = request.bhsd ? support::Layout::bhsd : support::Layout::bshd;
-  options.scheduler = request.scheduler == "lpt"      ? FA4_SCHEDULER_LPT
-                      : request.scheduler == "linear" ? FA4_SCHEDULER_LINEAR
-                                                      : FA4_SCHEDULER_AUTO;
+  options.scheduler = scheduler_of(request);
+  options.exp2 = exp2_of(request);
   options.lse = request.check || !request.lse_path.empty();
   options.sm_count = device.simulated() ? sms : request.sms;
   support::RunResult result;

@@ -24,6 +24,7 @@ struct RunRequest {
   std::string dtype;  // "fp16", "bf16" or "": that of the files, fp16 for a shape
   double scale = 0;   // 0: 1 / sqrt(head dimension)
   std::string scheduler = "auto";
+  std::string exp2 = "auto";  // what computes exponentials
 
   DeviceKind device = DeviceKind::automatic;
   std::string driver;

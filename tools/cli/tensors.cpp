@@ -116,23 +116,32 @@ std::vector<uint16_t> packed(const FileTensor& t, Dtype dtype, bool bhsd) {
 }
 
 void require_supported(const support::Problem& problem, const RunRequest& request) {
-  const fa4_forward_params params = dry_params(problem, request.bhsd, request.scheduler);
+  const fa4_forward_params params = dry_params(problem, request);
   const fa4_status status = fa4_supported(nullptr, &params);
   if (status != FA4_OK) throw Refusal(fmt::format("{}: {}", fa4_status_name(status), fa4_last_error()));
 }
 
 }  // namespace
 
-fa4_forward_params dry_params(const support::Problem& p, bool bhsd, const std::string& scheduler) {
+fa4_scheduler scheduler_of(const RunRequest& request) {
+  return request.scheduler == "lpt"      ? FA4_SCHEDULER_LPT
+         : request.scheduler == "linear" ? FA4_SCHEDULER_LINEAR
+                                         : FA4_SCHEDULER_AUTO;
+}
+
+fa4_exp2 exp2_of(const RunRequest& request) {
+  return request.exp2 == "polynomial" ? FA4_EXP2_POLYNOMIAL : request.exp2 == "mufu" ? FA4_EXP2_MUFU : FA4_EXP2_AUTO;
+}
+
+fa4_forward_params dry_params(const support::Problem& p, const RunRequest& request) {
   const int64_t head_dim = p.head_dim;
   fa4_forward_params params{};
   params.struct_size = sizeof params;
   params.version = FA4_VERSION;
   params.dtype = p.dtype == Dtype::fp16 ? FA4_FP16 : FA4_BF16;
   params.causal = p.causal;
-  params.scheduler = scheduler == "lpt"      ? FA4_SCHEDULER_LPT
-                     : scheduler == "linear" ? FA4_SCHEDULER_LINEAR
-                                             : FA4_SCHEDULER_AUTO;
+  params.scheduler = scheduler_of(request);
+  params.exp2 = exp2_of(request);
   params.batch = p.batch;
   params.seq_q = p.seq_q;
   params.seq_kv = p.seq_kv;
@@ -148,8 +157,8 @@ fa4_forward_params dry_params(const support::Problem& p, bool bhsd, const std::s
     if (__builtin_mul_overflow(heads, head_dim, &token) ||
         __builtin_mul_overflow(seq, token, &t.batch_stride))
       return t;
-    t.seq_stride = bhsd ? head_dim : token;
-    t.head_stride = bhsd ? seq * head_dim : head_dim;
+    t.seq_stride = request.bhsd ? head_dim : token;
+    t.head_stride = request.bhsd ? seq * head_dim : head_dim;
     return t;
   };
   params.q = params.o = tensor(p.seq_q, p.q_heads);

@@ -26,9 +26,13 @@ Loaded load(const RunRequest& request);
 void save(const RunRequest& request, const support::Problem& problem, const std::vector<uint16_t>& o,
           const std::vector<float>& lse);
 
-// fa4_forward_params of the problem for a device that has not allocated yet: enough for fa4_supported and the
-// plan.
-fa4_forward_params dry_params(const support::Problem& problem, bool bhsd, const std::string& scheduler);
+// What the request's names are in the ABI.
+fa4_scheduler scheduler_of(const RunRequest& request);
+fa4_exp2 exp2_of(const RunRequest& request);
+
+// fa4_forward_params of the problem, in the request's layout, order of tasks and exponentials, for a device that has not allocated
+// yet: enough for fa4_supported and the plan.
+fa4_forward_params dry_params(const support::Problem& problem, const RunRequest& request);
 
 // 4 FLOP a column for each pair of a query and a key that it sees: 2 in Q K^T, 2 in P V.
 double mma_flop(const support::Problem& problem);

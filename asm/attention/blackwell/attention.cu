@@ -75,13 +75,16 @@ __device__ __forceinline__ void forward(const AttentionParams& params) {
 
 // One entry for each specialisation, and its names for whoever looks at a running kernel from outside. Launch:
 // Layout::threads threads, Layout::shared_bytes of dynamic shared memory, any grid from 1 to task_count CTAs, no cluster.
-#define FA4_ENTRY(entry, element, mask, qk_dim, v_dim)                                                    \
-  inline constexpr fa4::Config entry##_config =                                                           \
-      fa4::blackwell::make_config(fa4::ElementType::element, fa4::MaskKind::mask, qk_dim, v_dim);         \
-  extern "C" __global__ void __launch_bounds__(fa4::blackwell::Layout<entry##_config>::threads, 1)        \
-      entry(const __grid_constant__ fa4::AttentionParams params) {                                        \
-    fa4::blackwell::forward<entry##_config>(params);                                                      \
-  }                                                                                                       \
+#define FA4_ENTRY_OF(entry, element, mask, qk_dim, v_dim, exp2)                                                     \
+  inline constexpr fa4::Config entry##_config = fa4::blackwell::make_config(                                        \
+      fa4::ElementType::element, fa4::MaskKind::mask, qk_dim, v_dim, fa4::Exp2::exp2);                              \
+  extern "C" __global__ void __launch_bounds__(fa4::blackwell::Layout<entry##_config>::threads, 1)                  \
+      entry(const __grid_constant__ fa4::AttentionParams params) {                                                  \
+    fa4::blackwell::forward<entry##_config>(params);                                                                \
+  }                                                                                                                 \
   extern "C" __device__ const auto entry##_names = fa4::blackwell::make_name_table<entry##_config>();
+#define FA4_ENTRY(entry, ...) FA4_ENTRY_OF(entry, __VA_ARGS__, mufu)
+#define FA4_POLYNOMIAL_ENTRY(entry, ...) FA4_ENTRY_OF(entry, __VA_ARGS__, polynomial)
 
 FA4_SPECIALISATIONS(FA4_ENTRY)
+FA4_POLYNOMIAL_SPECIALISATIONS(FA4_POLYNOMIAL_ENTRY)

@@ -32,12 +32,21 @@ constexpr Kernel make_kernel(const char* entry) {
           .names = kNames<config>.record};
 }
 
-inline constexpr Kernel kKernelRows[] = {
 #define FA4_KERNEL(entry, element, mask, qk_dim, v_dim) \
-  make_kernel<make_config(ElementType::element, MaskKind::mask, qk_dim, v_dim)>(#entry),
-    FA4_SPECIALISATIONS(FA4_KERNEL)
+  make_kernel<make_config(ElementType::element, MaskKind::mask, qk_dim, v_dim, Exp2::mufu)>(#entry),
+#define FA4_POLYNOMIAL_KERNEL(entry, element, mask, qk_dim, v_dim) \
+  make_kernel<make_config(ElementType::element, MaskKind::mask, qk_dim, v_dim, Exp2::polynomial)>(#entry),
+inline constexpr Kernel kKernelRows[] = {FA4_SPECIALISATIONS(FA4_KERNEL)};
+inline constexpr Kernel kPolynomialKernelRows[] = {FA4_POLYNOMIAL_SPECIALISATIONS(FA4_POLYNOMIAL_KERNEL)};
+#undef FA4_POLYNOMIAL_KERNEL
 #undef FA4_KERNEL
-};
-inline constexpr KernelList kKernels{"Blackwell", "sm_100f", 10, kKernelRows, sizeof(kKernelRows) / sizeof(kKernelRows[0])};
+
+// Compute capability 10.0 has one MUFU exponential for two of 10.3, so that a share by polynomial pays there.
+extern const KernelList kPolynomialKernels;
+inline constexpr KernelList kKernels{"Blackwell", "sm_100f", 10, KernelList::kAnyMinor, kKernelRows,
+                                     sizeof(kKernelRows) / sizeof(kKernelRows[0]), Exp2::mufu, &kPolynomialKernels};
+inline constexpr KernelList kPolynomialKernels{
+    "Blackwell 10.0", "sm_100f", 10, 0, kPolynomialKernelRows,
+    sizeof(kPolynomialKernelRows) / sizeof(kPolynomialKernelRows[0]), Exp2::polynomial, &kKernels};
 
 }  // namespace fa4::blackwell

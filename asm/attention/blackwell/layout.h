@@ -21,8 +21,8 @@ inline constexpr int kRescaleTile = 16;
 // and a half, in less memory than the seed's three; 128 columns of TMEM stay free, since a P beside its S would gain
 // nothing: one thread issues the value MMA that reads P before the score MMA that overwrites it. 192 with 128: O over Q, a ring of unlike tiles. 256: TMEM holds one
 // O of 256 columns beside the two S, so there is one Q stage.
-constexpr Config make_config(ElementType element, MaskKind mask, int qk_dim, int v_dim) {
-  Config config{element, mask, qk_dim, v_dim, kTileRows, 2, 128, 3, OPlace::own};
+constexpr Config make_config(ElementType element, MaskKind mask, int qk_dim, int v_dim, Exp2 exp2 = Exp2::mufu) {
+  Config config{element, mask, qk_dim, v_dim, kTileRows, 2, 128, 3, OPlace::own, exp2};
   if (qk_dim <= 64) config.kv_slots = 5;
   if (qk_dim > 128) config.o_place = OPlace::over_q;
   if (v_dim > 128) config.q_stages = 1;

@@ -39,6 +39,7 @@ inline constexpr Kernel kKernelRows[] = {
 #undef FA4_KERNEL
 #undef FA4_SHORT_KERNEL
 };
-inline constexpr KernelList kKernels{"Hopper", "sm_90a", 9, kKernelRows, sizeof(kKernelRows) / sizeof(kKernelRows[0])};
+inline constexpr KernelList kKernels{"Hopper", "sm_90a", 9, KernelList::kAnyMinor, kKernelRows,
+                                     sizeof(kKernelRows) / sizeof(kKernelRows[0]), Exp2::mufu, nullptr};
 
 }  // namespace fa4::hopper

@@ -43,6 +43,15 @@ typedef enum fa4_status {
 
 typedef enum fa4_dtype { FA4_FP16 = 0, FA4_BF16 = 1 } fa4_dtype;
 
+/* What computes the exponentials of softmax. A Blackwell of compute capability 10.0 has few units for them, and its FMA pipe room:
+ * there a polynomial takes 38 of each 128, as exact as those units are. The bits of O and LSE differ between the two, and do not
+ * depend on anything else. Nobody has timed either; see docs/performance.md. */
+typedef enum fa4_exp2 {
+  FA4_EXP2_AUTO = 0,      /* polynomial on compute capability 10.0, else mufu */
+  FA4_EXP2_MUFU = 1,      /* all by the special function unit */
+  FA4_EXP2_POLYNOMIAL = 2 /* Blackwell alone */
+} fa4_exp2;
+
 typedef enum fa4_scheduler {
   FA4_SCHEDULER_AUTO = 0,   /* LPT for causal problems, linear otherwise */
   FA4_SCHEDULER_LINEAR = 1, /* tasks in storage order */
@@ -96,7 +105,7 @@ typedef struct fa4_forward_params {
   int32_t causal;    /* 0: every key is visible. 1: query i sees keys j <= i + seq_kv - seq_q (bottom-right
                         aligned) */
   int32_t scheduler; /* fa4_scheduler */
-  int32_t reserved0; /* zero */
+  int32_t exp2;      /* fa4_exp2 */
 
   /* Extents. A batch or seq_q of 0 is a successful no-op; every field is checked all the same. Lengths are at
    * most 2^31 - 257, the others 2^31 - 1. With p = gcd(q_heads / kv_heads, t) and t = 128 rows of a Q tile on Blackwell, 64 on

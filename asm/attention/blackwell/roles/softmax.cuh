@@ -67,7 +67,7 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
     const auto store_chunks = [&](int first, int last) {
 #pragma unroll
       for (int c = first; c < last; ++c) {
-        exponentials(s[c], scale_log2, offset);
+        exponentials<config.exp2>(s[c], c, scale_log2, offset);
         uint32_t packed[kChunkColumns / 2];
         pack_chunk<config.element>(packed, s[c]);
         ptx::tcgen05_st_32x32b(p_tmem + c * (kChunkColumns / 2), packed);
