@@ -286,8 +286,7 @@ fa4_status check_problem(const fa4_forward_params& params, const KernelList& of_
                         "exp2 is FA4_EXP2_POLYNOMIAL (%d); the %s kernels accept FA4_EXP2_AUTO (%d) and FA4_EXP2_MUFU (%d)",
                         params.exp2, of_device.name, FA4_EXP2_AUTO, FA4_EXP2_MUFU);
   }
-  const KernelList& kernels = *wanted;
-  if (status == FA4_OK) status = check_extents(params, kernels, checked, message);
+  status = check_extents(params, *wanted, checked, message);
   const int64_t batch = params.batch, seq_q = params.seq_q, seq_kv = params.seq_kv, dim = params.head_dim;
   if (status == FA4_OK) status = check_tensor(kQ, params.q, batch, seq_q, params.q_heads, dim, false, message);
   if (status == FA4_OK) status = check_tensor(kK, params.k, batch, seq_kv, params.kv_heads, dim, false, message);

@@ -6,7 +6,8 @@
 
 #include "config.h"
 
-// On every architecture. ROW(entry, element type, mask, head dimension of Q and K, of V and O)
+// On every architecture; on Blackwell each a second time, `entry`_polynomial, with a share of the exponentials by polynomial, for
+// GPUs whose MUFU binds. ROW(entry, element type, mask, head dimension of Q and K, of V and O)
 // clang-format off
 #define FA4_SPECIALISATIONS(ROW)                            \
   ROW(fa4_forward_f16_d64_full,     f16,  full,    64,  64) \
@@ -17,17 +18,6 @@
   ROW(fa4_forward_f16_d128_causal,  f16,  causal, 128, 128) \
   ROW(fa4_forward_bf16_d128_full,   bf16, full,   128, 128) \
   ROW(fa4_forward_bf16_d128_causal, bf16, causal, 128, 128)
-
-// Blackwell alone: the same with a share of the exponentials by polynomial, for GPUs whose MUFU binds. ROW(as above)
-#define FA4_POLYNOMIAL_SPECIALISATIONS(ROW)                            \
-  ROW(fa4_forward_f16_d64_full_polynomial,     f16,  full,    64,  64) \
-  ROW(fa4_forward_f16_d64_causal_polynomial,   f16,  causal,  64,  64) \
-  ROW(fa4_forward_bf16_d64_full_polynomial,    bf16, full,    64,  64) \
-  ROW(fa4_forward_bf16_d64_causal_polynomial,  bf16, causal,  64,  64) \
-  ROW(fa4_forward_f16_d128_full_polynomial,    f16,  full,   128, 128) \
-  ROW(fa4_forward_f16_d128_causal_polynomial,  f16,  causal, 128, 128) \
-  ROW(fa4_forward_bf16_d128_full_polynomial,   bf16, full,   128, 128) \
-  ROW(fa4_forward_bf16_d128_causal_polynomial, bf16, causal, 128, 128)
 
 // Hopper alone: other tiles for head groups of few rows. ROW(as above, consumers, most rows of a head group)
 #define FA4_HOPPER_SHORT_SPECIALISATIONS(ROW)                                 \

@@ -64,8 +64,9 @@ def section_names(elf):
 
 def main():
     ptx_path, log_path, fatbin_path, *cubin_paths, list_path = sys.argv[1:]
-    lists = re.findall(r'#define FA4_(?:POLYNOMIAL_)?SPECIALISATIONS\(ROW\)((?:.*\\\n)+.*)', open(list_path).read())
-    entries = set(re.findall(r'^\s*ROW\((\w+),', '\n'.join(lists), flags=re.M))
+    everywhere = re.search(r'#define FA4_SPECIALISATIONS\(ROW\)((?:.*\\\n)+.*)', open(list_path).read())[1]
+    entries = set(re.findall(r'^\s*ROW\((\w+),', everywhere, flags=re.M))
+    entries |= {entry + '_polynomial' for entry in entries}
     ptx, log, fatbin = open(ptx_path).read(), open(log_path).read(), open(fatbin_path, 'rb').read()
     failures = []
 

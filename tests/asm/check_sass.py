@@ -191,8 +191,8 @@ SOFTMAX_LOOPS = 2  # with and without mask
 # Of the exponentials of a loop (those of a row that MUFU computes, and the factor of the maximum that moved), so many may stand
 # before the first store of P, and such a share before the first arrive behind it: P leaves in two parts, the first while
 # the second is computed.
-EXPONENTIALS_BEFORE_STORE = {'with': 55, 'without': 45}  # mask: that loop is the longer one
-SHARE_BEFORE_ARRIVE = 0.76
+ALL_BY_MUFU = 129
+EXPONENTIALS_BEFORE_STORE, BEFORE_STORE_WITH_POLYNOMIAL, SHARE_BEFORE_ARRIVE = 40, 45, 0.76
 
 
 def hand_over_of_p(loop):
@@ -209,8 +209,8 @@ def late_hand_overs(code, labels):
     complaints = [] if len(loops) == SOFTMAX_LOOPS else ['%d softmax loops, expected %d' % (len(loops), SOFTMAX_LOOPS)]
     for loop in loops:
         all_, before_store, before_arrive = hand_over_of_p(loop)
-        mask = 'with' if len(loop) == max(map(len, loops)) else 'without'
-        for what, number, bound in (('store', before_store, EXPONENTIALS_BEFORE_STORE[mask]),
+        before = EXPONENTIALS_BEFORE_STORE if all_ == ALL_BY_MUFU else BEFORE_STORE_WITH_POLYNOMIAL
+        for what, number, bound in (('store', before_store, before),
                                     ('arrive', before_arrive, int(SHARE_BEFORE_ARRIVE * all_))):
             if number > bound:
                 complaints.append('the first %s of P stands behind exponential %d of %d, at most %d are allowed'

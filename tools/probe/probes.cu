@@ -282,7 +282,6 @@ PROBE(hand_over, 64) {  // two warps that wait for each other in turn, 64 times
   });
 }
 // All warps but the first wait for one arrival: cycles from there until each goes on.
-template <int waiters>
 __device__ __forceinline__ void wake(uint32_t* cycles) {
   __shared__ uint64_t barrier;
   __shared__ uint32_t arrived;
@@ -308,10 +307,10 @@ __device__ __forceinline__ void wake(uint32_t* cycles) {
   }
 }
 PROBE(wake_1, 64) {
-  wake<1>(cycles);
+  wake(cycles);
 }
 PROBE(wake_11, 384) {
-  wake<11>(cycles);
+  wake(cycles);
 }
 // A chain: a load behind the barrier gives the next barrier's number.
 template <int threads>

@@ -84,7 +84,7 @@ __device__ __forceinline__ void forward(const AttentionParams& params) {
   }                                                                                                                 \
   extern "C" __device__ const auto entry##_names = fa4::blackwell::make_name_table<entry##_config>();
 #define FA4_ENTRY(entry, ...) FA4_ENTRY_OF(entry, __VA_ARGS__, mufu)
-#define FA4_POLYNOMIAL_ENTRY(entry, ...) FA4_ENTRY_OF(entry, __VA_ARGS__, polynomial)
+#define FA4_POLYNOMIAL_ENTRY(entry, ...) FA4_ENTRY_OF(entry##_polynomial, __VA_ARGS__, polynomial)
 
 FA4_SPECIALISATIONS(FA4_ENTRY)
-FA4_POLYNOMIAL_SPECIALISATIONS(FA4_POLYNOMIAL_ENTRY)
+FA4_SPECIALISATIONS(FA4_POLYNOMIAL_ENTRY)

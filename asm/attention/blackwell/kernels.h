@@ -35,9 +35,9 @@ constexpr Kernel make_kernel(const char* entry) {
 #define FA4_KERNEL(entry, element, mask, qk_dim, v_dim) \
   make_kernel<make_config(ElementType::element, MaskKind::mask, qk_dim, v_dim, Exp2::mufu)>(#entry),
 #define FA4_POLYNOMIAL_KERNEL(entry, element, mask, qk_dim, v_dim) \
-  make_kernel<make_config(ElementType::element, MaskKind::mask, qk_dim, v_dim, Exp2::polynomial)>(#entry),
+  make_kernel<make_config(ElementType::element, MaskKind::mask, qk_dim, v_dim, Exp2::polynomial)>(#entry "_polynomial"),
 inline constexpr Kernel kKernelRows[] = {FA4_SPECIALISATIONS(FA4_KERNEL)};
-inline constexpr Kernel kPolynomialKernelRows[] = {FA4_POLYNOMIAL_SPECIALISATIONS(FA4_POLYNOMIAL_KERNEL)};
+inline constexpr Kernel kPolynomialKernelRows[] = {FA4_SPECIALISATIONS(FA4_POLYNOMIAL_KERNEL)};
 #undef FA4_POLYNOMIAL_KERNEL
 #undef FA4_KERNEL
 
