@@ -6,12 +6,11 @@ as written: docs/sass.md says what and how.
 
 Exits with 77 (skipped) where there is no nvdisasm.
 """
-import collections
 import re
 import sys
 
 import check_sass
-from check_sass import count_of, differences, highest_register, is_exponential, judge, register_counts, successors
+from check_sass import count_of, differences, is_exponential, judge, shortest_path, successors
 
 COUNTED = {'HGMMA': r'\bwgmma\.mma_async\.', 'WARPGROUP.ARRIVE': r'\bwgmma\.fence\.',
            'WARPGROUP.DEPBAR': r'\bwgmma\.wait_group\.', 'BAR.ARV': r'\bbar\.arrive\b', 'STSM': r'\bstmatrix\.',
@@ -68,29 +67,6 @@ def first_reached(code, following, start, is_stop):
         else:
             queue += following[i]
     return stops
-
-
-def shortest_path(code, following, start, is_end, counts=lambda x: True):
-    """The indices of a path from `start` to the first instruction behind it for which is_end(index) holds, without that, on
-    which counts(instruction) holds least often. Empty where there is none."""
-    came, cost = {}, {start: int(counts(code[start]))}
-    queue, done = collections.deque([start]), set()
-    while queue:
-        i = queue.popleft()
-        if i in done:
-            continue
-        done.add(i)
-        for n in following[i]:
-            if is_end(n):
-                path = [i]
-                while path[-1] != start:
-                    path.append(came[path[-1]])
-                return path[::-1]
-            weight = int(counts(code[n]))
-            if n not in cost or cost[i] + weight < cost[n]:
-                came[n], cost[n] = i, cost[i] + weight
-                (queue.append if weight else queue.appendleft)(n)
-    return []
 
 
 def steps(code, following):
@@ -168,11 +144,7 @@ def check_entry(ptx, code, labels):
     consumers = int(re.search(r'\.maxntid (\d+)', ptx)[1]) // WARPGROUP - 1
     following = successors(code, labels)
     complaints = differences(ptx, code, COUNTED) + check_products(code, following, head_dim, consumers)
-    complaints += check_steady_loop(code, following, head_dim, consumers)
-    budget = max((registers for _, registers in register_counts(code)), default=0)
-    if highest_register(code) >= budget:
-        complaints.append('the highest register is R%d, the consumers hold %d' % (highest_register(code), budget))
-    return complaints
+    return complaints + check_steady_loop(code, following, head_dim, consumers)
 
 
 def describe(code, labels):

@@ -3,11 +3,14 @@
 docs/sass.md says what and how. The reading and what holds for every kernel serve check_hopper_sass.py too.
 
     check_sass.py PTX CUBIN PTXAS NVDISASM_DIRECTORY...
+    check_sass.py --set-table CUBIN NVDISASM_DIRECTORY...      puts the figures of this cubin into the table of docs/sass.md
 
 Needs nvdisasm: in one of those directories, on PATH, or from the Python package nvidia-cuda-nvdisasm. Exits with 77
 (skipped) where there is none.
 """
+import collections
 import glob
+import math
 import os
 import re
 import shutil
@@ -16,6 +19,9 @@ import sys
 import tempfile
 
 SKIPPED = 77
+NO_NVDISASM = 'there is no nvdisasm beside nvcc, in .toolchain/, on PATH, or from "pip install nvidia-cuda-nvdisasm"'
+DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'docs', 'sass.md')
+SM_REGISTERS, REGISTER_UNIT = 65536, 8  # of a thread they are given out in units
 
 
 def find_nvdisasm(directories):
@@ -42,7 +48,7 @@ class Instruction:
 
 
 def disassemble(nvdisasm, cubin):
-    return subprocess.run([nvdisasm, '-c', '-hex', cubin], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([nvdisasm, '-hex', cubin], check=True, capture_output=True, text=True).stdout
 
 
 def read_sections(text):
@@ -50,17 +56,25 @@ def read_sections(text):
     sections, current = {}, None
     lines = text.split('\n')
     for number, line in enumerate(lines):
-        section = re.match(r'\s*\.section\s+\.text\.([\w$]+),', line)
+        section = re.match(r'\s*\.section\s+(\.text\.)?([^,]+),', line)
         if section:
-            current = sections.setdefault(section[1], ([], {}))
+            current = sections.setdefault(section[2], ([], {})) if section[1] else None
+        if not current:
+            continue
         label = re.match(r'^([.$\w]+):\s*$', line)
-        if label and current:
+        if label:
             current[1][label[1]] = len(current[0])
         code = re.match(r'\s+/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;\s+/\* 0x([0-9a-f]{16}) \*/', line)
         if code:
             high = re.search(r'/\* 0x([0-9a-f]{16}) \*/', lines[number + 1])
             current[0].append(Instruction(code[1], int(high[1], 16)))
     return sections
+
+
+def launch_registers(text):
+    """{entry: registers of a thread when it starts} of a disassembly"""
+    found = re.findall(r'EIATTR_REGCOUNT\n(?:(?!//).*\n)*?.*index@\((\w+)\)\s*\n.*\.word\s+0x([0-9a-f]+)', text)
+    return {entry: int(count, 16) for entry, count in found}
 
 
 def successors(code, labels):
@@ -112,12 +126,35 @@ def flow(code, following, start, transfer):
     return before
 
 
+def shortest_path(code, following, start, is_end, counts=lambda x: True):
+    """The indices of a path from `start` to the first instruction behind it for which is_end(index) holds, without that, on
+    which counts(instruction) holds least often. Empty where there is none."""
+    came, cost = {}, {start: int(counts(code[start]))}
+    queue, done = collections.deque([start]), set()
+    while queue:
+        i = queue.popleft()
+        if i in done:
+            continue
+        done.add(i)
+        for n in following[i]:
+            if is_end(n):
+                path = [i]
+                while path[-1] != start:
+                    path.append(came[path[-1]])
+                return path[::-1]
+            weight = int(counts(code[n]))
+            if n not in cost or cost[i] + weight < cost[n]:
+                came[n], cost[n] = i, cost[i] + weight
+                (queue.append if weight else queue.appendleft)(n)
+    return []
+
+
 def publishes(x):
     """Whether what others do after it may touch the tensor memory that this warp used before."""
     return (x.opcode.startswith('SYNCS.ARRIVE') or x.base() in ('UTCBAR', 'BAR', 'EXIT', 'STTM') or x.opcode.startswith('UTCATOMSWS'))
 
 
-def undrained_loads(code, labels):
+def undrained_loads(code, following):
     """Complaints about tensor-memory loads that may be in flight when their warp arrives anywhere, or stores."""
     complaints = []
 
@@ -132,7 +169,7 @@ def undrained_loads(code, labels):
             pending.add(x.occupies)
         return frozenset(pending)
 
-    states = flow(code, successors(code, labels), 0, transfer)
+    states = flow(code, following, 0, transfer)
     complaints += ['no path was found to: ' + x.text for i, x in enumerate(code) if x.base() in ('LDTM', 'STTM', 'SYNCS') and i not in states]
     for i, pending in states.items():
         left = [sb for sb in pending if not code[i].waits_for >> sb & 1]
@@ -141,14 +178,14 @@ def undrained_loads(code, labels):
     return complaints
 
 
-def unfenced_stores(code, labels):
+def unfenced_stores(code, following):
     """Complaints about tensor-memory stores without FENCE.VIEW.ASYNC.T (tcgen05.wait::st) before the next arrive."""
     def transfer(x, pending):
         if x.base() == 'STTM':
             return frozenset({1})
         return frozenset() if x.opcode == 'FENCE.VIEW.ASYNC.T' else pending
 
-    states = flow(code, successors(code, labels), 0, transfer)
+    states = flow(code, following, 0, transfer)
     return ['STTM may be in flight at: ' + code[i].text for i, pending in states.items()
             if pending and publishes(code[i]) and code[i].base() != 'STTM']
 
@@ -173,8 +210,9 @@ def is_exponential(x):
 
 
 def softmax_loops(code, labels):
-    """The innermost loops that load scores from tensor memory, compute exponentials and store them there, each as its
-    instructions in order of issue. A branch that goes back to behind the loads, after a wait that had to spin, ends none."""
+    """The innermost loops that load scores from tensor memory, compute exponentials and store them there: (index of the first
+    instruction, of the last), longest first: the one with mask. A branch that goes back to behind the loads, after a wait
+    that had to spin, ends none."""
     ranges = []
     for end, x in enumerate(code):
         label = re.search(r'`\((.+?)\)', x.operands) if x.base() == 'BRA' else None
@@ -183,15 +221,15 @@ def softmax_loops(code, labels):
         tensor_memory = [y.base() for y in body if y.base() in ('LDTM', 'STTM')]
         if tensor_memory[:1] == ['LDTM'] and 'STTM' in tensor_memory and any(is_exponential(y) for y in body):
             ranges.append((begin, end))
-    return [code[begin:end + 1] for begin, end in ranges
-            if not any((b, e) != (begin, end) and begin <= b and e <= end for b, e in ranges)]
+    innermost = [(begin, end) for begin, end in ranges
+                 if not any((b, e) != (begin, end) and begin <= b and e <= end for b, e in ranges)]
+    return sorted(innermost, key=lambda loop: loop[0] - loop[1])
 
 
-SOFTMAX_LOOPS = 2  # with and without mask
+SOFTMAX_LOOPS = ('masked', 'unmasked')
 # Of the exponentials of a loop (those of a row that MUFU computes, and the factor of the maximum that moved), so many may stand
 # before the first store of P, and such a share before the first arrive behind it: P leaves in two parts, the first while
 # the second is computed.
-ALL_BY_MUFU = 129
 EXPONENTIALS_BEFORE_STORE, BEFORE_STORE_WITH_POLYNOMIAL, SHARE_BEFORE_ARRIVE = 40, 45, 0.76
 
 
@@ -203,13 +241,12 @@ def hand_over_of_p(loop):
     return len(exponentials), sum(i < store for i in exponentials), sum(i < arrive for i in exponentials)
 
 
-def late_hand_overs(code, labels):
+def late_hand_overs(code, loops, polynomial):
     """Complaints about softmax loops whose first part of P leaves no earlier than the rest."""
-    loops = softmax_loops(code, labels)
-    complaints = [] if len(loops) == SOFTMAX_LOOPS else ['%d softmax loops, expected %d' % (len(loops), SOFTMAX_LOOPS)]
-    for loop in loops:
-        all_, before_store, before_arrive = hand_over_of_p(loop)
-        before = EXPONENTIALS_BEFORE_STORE if all_ == ALL_BY_MUFU else BEFORE_STORE_WITH_POLYNOMIAL
+    complaints = []
+    for begin, end in loops:
+        all_, before_store, before_arrive = hand_over_of_p(code[begin:end + 1])
+        before = BEFORE_STORE_WITH_POLYNOMIAL if polynomial else EXPONENTIALS_BEFORE_STORE
         for what, number, bound in (('store', before_store, before),
                                     ('arrive', before_arrive, int(SHARE_BEFORE_ARRIVE * all_))):
             if number > bound:
@@ -219,11 +256,83 @@ def late_hand_overs(code, labels):
 
 
 def highest_register(code):
-    return max(int(r) for x in code for r in re.findall(r'\bR(\d+)', x.operands))
+    return max(map(int, re.findall(r'\bR(\d+)', '\n'.join(x.operands for x in code))))
 
 
 def count_of(code, opcode):
     return sum((x.opcode + '.').startswith(opcode + '.') for x in code)
+
+
+# The figures of a softmax loop that the table of docs/sass.md holds: those of EXACT just so, the others at most GROWTH above it.
+# "A tile" is the shortest way once through the loop: no maximum moves, no score is large, no wait has to spin.
+EXACT, GROWTH = ('MUFU.EX2', 'FFMA2', 'FADD2'), 0.015
+FIGURES = EXACT + ('instructions a tile', 'stall sum a tile', 'instructions of the loop', 'highest register')
+TABLE_HEAD = ('| entry | loop | %s |\n' % ' | '.join('`%s`' % f if f in EXACT else f for f in FIGURES)
+              + '|---|---|' + '---|' * len(FIGURES) + '\n')
+
+
+def figures(code, following, begin, end):
+    """Of a softmax loop, in the order of FIGURES."""
+    tile = [code[i] for i in shortest_path(code, following, begin, lambda i: i == end) + [end]]
+    return tuple(count_of(tile, opcode) for opcode in EXACT) + (
+        len(tile), sum(x.stall for x in tile), end + 1 - begin, highest_register(code))
+
+
+def kind_of(entry):
+    """What the table calls it: the entry without its element type, on which no figure depends."""
+    return re.sub(r'^fa4_forward_b?f16_', '', entry)
+
+
+def split_document():
+    """(what stands before the rows of the table, the rows, what stands behind them)"""
+    with open(DOCUMENT, encoding='utf-8') as file:
+        before, head, rest = file.read().partition(TABLE_HEAD)
+    rows = re.match(r'(?:\|.*\n)*', rest)[0]
+    return before + head, rows, rest[len(rows):]
+
+
+def read_table():
+    """{(kind of entry, loop): figures}, empty where docs/sass.md has no table of this head."""
+    rows = [[cell.strip() for cell in row.strip('|').split('|')] for row in split_document()[1].splitlines()]
+    if any(len(row) != 2 + len(FIGURES) for row in rows):
+        raise ValueError('a row of %s has not %d cells' % (DOCUMENT, 2 + len(FIGURES)))
+    return {(kind, loop): tuple(map(int, numbers)) for kind, loop, *numbers in rows}
+
+
+def set_table(sections):
+    """Writes it: of the entries of a kind, the largest of each figure."""
+    rows = {}
+    for entry, (code, labels) in sections.items():
+        following = successors(code, labels)
+        for name, loop in zip(SOFTMAX_LOOPS, softmax_loops(code, labels)):
+            found = figures(code, following, *loop)
+            rows[kind_of(entry), name] = tuple(map(max, found, rows.get((kind_of(entry), name), found)))
+    before, _, behind = split_document()
+    if not before.endswith(TABLE_HEAD):
+        raise ValueError('%s has no table with the head\n%s' % (DOCUMENT, TABLE_HEAD))
+    with open(DOCUMENT, 'w', encoding='utf-8') as file:
+        file.write(before + ''.join('| %s |\n' % ' | '.join(map(str, key + row)) for key, row in sorted(rows.items())) + behind)
+
+
+def losses(entry, code, following, loops):
+    """Complaints about figures of the softmax loops that are not those of the table, or too far above them."""
+    complaints, table = [], read_table()
+    for name, loop in zip(SOFTMAX_LOOPS, loops):
+        if (kind_of(entry), name) not in table:
+            complaints.append('%s loop: the table of docs/sass.md has no row "%s | %s"' % (name, kind_of(entry), name))
+            continue
+        for figure, got, held in zip(FIGURES, figures(code, following, *loop), table[kind_of(entry), name]):
+            bound = held if figure in EXACT else math.floor(held * (1 + GROWTH))
+            if got > bound or figure in EXACT and got != held:
+                allowed = str(held) if figure in EXACT else 'at most %d (%d and %g %%)' % (bound, held, 100 * GROWTH)
+                complaints.append('%s loop: %s %d, docs/sass.md allows %s' % (name, figure, got, allowed))
+    return complaints
+
+
+def rows_of_nothing(entries):
+    """Complaints about rows of the table that belong to no entry."""
+    return ['the row "%s | %s" of docs/sass.md belongs to no entry' % key for key in sorted(read_table())
+            if key[0] not in map(kind_of, entries) or key[1] not in SOFTMAX_LOOPS]
 
 
 def differences(ptx, code, counted):
@@ -237,17 +346,27 @@ def differences(ptx, code, counted):
     wanted = sorted((m[1], int(m[2])) for m in re.finditer(r'setmaxnreg\.(inc|dec)\.sync\.aligned\.u32 (\d+);', ptx))
     if sorted(register_counts(code)) != wanted:
         complaints.append('register counts %s where the PTX has %s' % (sorted(register_counts(code)), wanted))
+    budget = max((registers for _, registers in register_counts(code)), default=0)
+    if highest_register(code) >= budget:
+        complaints.append('the highest register is R%d, the role with the most holds %d' % (highest_register(code), budget))
     return complaints
 
 
 def check_entry(ptx, code, labels):
-    return (differences(ptx, code, COUNTED) + undrained_loads(code, labels) + unfenced_stores(code, labels)
-            + late_hand_overs(code, labels))
+    entry = re.search(r'\b(fa4_forward_\w+)_param_0\b', ptx)[1]
+    following, loops = successors(code, labels), softmax_loops(code, labels)
+    complaints = (differences(ptx, code, COUNTED) + undrained_loads(code, following) + unfenced_stores(code, following)
+                  + late_hand_overs(code, loops, entry.endswith('_polynomial')) + losses(entry, code, following, loops))
+    if len(loops) != len(SOFTMAX_LOOPS):
+        complaints.append('%d softmax loops, expected %d' % (len(loops), len(SOFTMAX_LOOPS)))
+    return complaints
 
 
 def describe_loops(code, labels):
-    return ['softmax loop: %d instructions, %d exponentials, P stored from %d and handed over from %d' %
-            ((len(loop),) + hand_over_of_p(loop)) for loop in softmax_loops(code, labels)]
+    following = successors(code, labels)
+    return ['softmax loop: %s; of %d exponentials, P stored from %d and handed over from %d'
+            % ((', '.join('%s %d' % pair for pair in zip(FIGURES, figures(code, following, begin, end))),)
+               + hand_over_of_p(code[begin:end + 1])) for begin, end in softmax_loops(code, labels)]
 
 
 NEGATIVE = '''.version 9.0
@@ -282,7 +401,8 @@ def check_probes(nvdisasm, ptxas):
                 file.write(NEGATIVE.replace('BODY', body))
             subprocess.run([ptxas, '-arch=sm_100a', source, '-o', cubin], check=True)
             code, labels = read_sections(disassemble(nvdisasm, cubin))['probe']
-            found = undrained_loads(code, labels) + unfenced_stores(code, labels)
+            following = successors(code, labels)
+            found = undrained_loads(code, following) + unfenced_stores(code, following)
             if bool(found) != bool(wrong):
                 complaints.append('this check no longer understands the machine code: of "%s" it says %s' % (body, found))
     return complaints
@@ -301,19 +421,29 @@ def record(line):
             file.write(line + '\n')
 
 
-def judge(title, ptx_path, cubin, directories, counted, check, describe, probe=lambda nvdisasm: []):
-    """The exit status of a check of one kernel: check(ptx, code, labels) complains about an entry, describe(code, labels) says
-    a line for each of its loops, probe(nvdisasm) complains about the check itself. What is recorded begins with `title`."""
-    nvdisasm = find_nvdisasm(directories)
-    if not nvdisasm:
-        print('skipped: there is no nvdisasm beside nvcc, in .toolchain/, on PATH, or from "pip install nvidia-cuda-nvdisasm"')
-        return SKIPPED
-    bodies, sections = read_bodies(ptx_path), read_sections(disassemble(nvdisasm, cubin))
-    complaints = probe(nvdisasm)
+def complaints_about(text, bodies, check):
+    """About the disassembly of one kernel: check(ptx, code, labels) complains about an entry."""
+    sections, registers, complaints = read_sections(text), launch_registers(text), []
     if not bodies or set(bodies) != set(sections):
         complaints.append('entries %s where the PTX has %s' % (sorted(sections), sorted(bodies)))
     for name in sorted(set(bodies) & set(sections)):
-        code, labels = sections[name]
+        threads = int(re.search(r'\.maxntid (\d+)', bodies[name])[1])
+        wanted = SM_REGISTERS // threads // REGISTER_UNIT * REGISTER_UNIT
+        if registers.get(name) != wanted:
+            complaints.append('%s: starts with %s registers a thread, expected %d' % (name, registers.get(name), wanted))
+        complaints += [name + ': ' + c for c in check(bodies[name], *sections[name])]
+    return complaints
+
+
+def judge(title, ptx_path, cubin, directories, counted, check, describe, probe=lambda nvdisasm: []):
+    """The exit status of a check of one kernel: check is that of complaints_about, describe(code, labels) says a line for each
+    loop of an entry, probe(nvdisasm) complains about the check itself. What is recorded begins with `title`."""
+    nvdisasm = find_nvdisasm(directories)
+    if not nvdisasm:
+        print('skipped: ' + NO_NVDISASM)
+        return SKIPPED
+    bodies, text = read_bodies(ptx_path), disassemble(nvdisasm, cubin)
+    for name, (code, labels) in sorted(read_sections(text).items()):
         counts = ', '.join('%d %s' % (count_of(code, op), op) for op in counted)
         size = '%s: %d instructions, stall sum %d, highest register R%d' % (
             name, len(code), sum(x.stall for x in code), highest_register(code))
@@ -321,16 +451,22 @@ def judge(title, ptx_path, cubin, directories, counted, check, describe, probe=l
         print('%s, %s; registers %s' % (size, counts, register_counts(code)))
         for line in describe(code, labels):
             print('  ' + line)
-        complaints += [name + ': ' + c for c in check(bodies[name], code, labels)]
+    complaints = probe(nvdisasm) + complaints_about(text, bodies, check)
     for complaint in complaints:
         print(complaint)
     return 1 if complaints else 0
 
 
 def main():
+    if sys.argv[1] == '--set-table':
+        nvdisasm = find_nvdisasm(sys.argv[3:])
+        if not nvdisasm:
+            sys.exit(NO_NVDISASM)
+        set_table(read_sections(disassemble(nvdisasm, sys.argv[2])))
+        return 0
     ptx_path, cubin, ptxas = sys.argv[1:4]
     return judge('machine code', ptx_path, cubin, sys.argv[4:], COUNTED, check_entry, describe_loops,
-                 lambda nvdisasm: check_probes(nvdisasm, ptxas))
+                 lambda nvdisasm: check_probes(nvdisasm, ptxas) + rows_of_nothing(read_bodies(ptx_path)))
 
 
 if __name__ == '__main__':
