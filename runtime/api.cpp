@@ -7,6 +7,7 @@
 #include "fa4/fa4.h"
 #include "plan.h"
 #include "problem.h"
+#include "sized_struct.h"
 
 struct fa4_context : fa4::Context {};
 
@@ -33,9 +34,13 @@ fa4_status fa4_create(const fa4_create_params* params, fa4_context** context) {
   fa4::Message message;
   fa4_status status;
   try {
-    auto opened = std::make_unique<fa4_context>();
-    status = opened->open(*params, message);
-    if (status == FA4_OK) *context = opened.release();
+    fa4_create_params own;
+    status = fa4::read_params(params, own, message);
+    if (status == FA4_OK) {
+      auto opened = std::make_unique<fa4_context>();
+      status = opened->open(own, message);
+      if (status == FA4_OK) *context = opened.release();
+    }
   } catch (const std::bad_alloc&) {
     status = message.fail(FA4_ERROR_OUT_OF_MEMORY, "no host memory is left for the context");
   }
@@ -46,10 +51,12 @@ fa4_status fa4_supported(const fa4_context* context, const fa4_forward_params* p
   if (params == nullptr) return null_argument("params", "a fa4_forward_params");
   fa4::Message message;
   fa4::CheckedProblem checked;
-  if (context != nullptr) return report(fa4::check_problem(*params, context->kernels(), checked, message), message);
-  fa4_status status = FA4_OK;
+  fa4_forward_params own;
+  fa4_status status = fa4::read_params(params, own, message);
+  if (status != FA4_OK) return report(status, message);
+  if (context != nullptr) return report(fa4::check_problem(own, context->kernels(), checked, message), message);
   for (const fa4::KernelList* kernels : fa4::kArchitectures) {
-    status = fa4::check_problem(*params, *kernels, checked, message);
+    status = fa4::check_problem(own, *kernels, checked, message);
     if (status == FA4_OK) break;
   }
   return report(status, message);
@@ -65,7 +72,10 @@ fa4_status fa4_forward(const fa4_context* context, const fa4_forward_params* par
   if (context == nullptr) return null_argument("context", "a context from fa4_create");
   if (params == nullptr) return null_argument("params", "a fa4_forward_params");
   fa4::Message message;
-  return report(context->forward(*params, message), message);
+  fa4_forward_params own;
+  fa4_status status = fa4::read_params(params, own, message);
+  if (status == FA4_OK) status = context->forward(own, message);
+  return report(status, message);
 }
 
 void fa4_destroy(fa4_context* context) {

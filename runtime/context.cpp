@@ -8,13 +8,6 @@ namespace fa4 {
 namespace {
 
 fa4_status check_create_params(const fa4_create_params& params, Message& message) {
-  if (params.struct_size != sizeof params || params.version != FA4_VERSION) {
-    return message.fail(
-        FA4_ERROR_VERSION,
-        "fa4_create_params has struct_size %u and version %u; this library takes struct_size %zu and "
-        "version %u",
-        params.struct_size, params.version, sizeof params, FA4_VERSION);
-  }
   for (int i = 0; i < 4; ++i) {
     if (params.reserved[i] != 0) {
       return message.fail(FA4_ERROR_INVALID_ARGUMENT, "reserved[%d] is %llu; it must be 0", i,

@@ -53,9 +53,9 @@ int64_t section_groups(const fa4_forward_params& problem, const Config& config, 
   return std::min(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(fitting_heads))) * groups_per_kv_head, all_groups);
 }
 
-SchedulerKind scheduler_kind(const fa4_forward_params& problem) {
+SchedulerKind scheduler_kind(const fa4_forward_params& problem, MaskKind mask) {
   if (problem.scheduler == FA4_SCHEDULER_AUTO)
-    return problem.causal ? SchedulerKind::lpt : SchedulerKind::linear;
+    return mask == MaskKind::full ? SchedulerKind::linear : SchedulerKind::lpt;
   return problem.scheduler == FA4_SCHEDULER_LPT ? SchedulerKind::lpt : SchedulerKind::linear;
 }
 
@@ -93,7 +93,7 @@ fa4_status plan_forward(const fa4_forward_params& problem, const DeviceTraits& d
   params.packed_heads_log2 = std::countr_zero(static_cast<uint64_t>(packing.packed_heads));
   params.groups_per_kv_head = make_divisor(static_cast<int32_t>(groups_per_kv_head));
   params.order = make_task_order(
-      scheduler_kind(problem), static_cast<int32_t>(problem.batch), static_cast<int32_t>(packing.head_groups),
+      scheduler_kind(problem, config.mask), static_cast<int32_t>(problem.batch), static_cast<int32_t>(packing.head_groups),
       static_cast<int32_t>(packing.m_blocks),
       static_cast<int32_t>(section_groups(problem, config, groups_per_kv_head, all_groups, plan.grid)));
   params.scale_log2 = static_cast<float>(std::fabs(scale) * std::numbers::log2e);

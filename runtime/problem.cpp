@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks of a problem, in the order of the struct: version, choices, extents, tensors, LSE, scale,
-// launch.
+// The checks of a problem: each field alone, arrays on the device, what is not built yet, extents and the kernel for them, tensors,
+// LSE, scale.
 #include "problem.h"
 
 #include <algorithm>
@@ -26,82 +26,86 @@ struct Dimension {
   int64_t stride;  // elements
 };
 
-struct Extent {
-  const char* name;
-  int64_t value, least, most;
-};
-
-fa4_status check_header(const fa4_forward_params& params, Message& message) {
-  if (params.struct_size != sizeof params || params.version != FA4_VERSION) {
-    return message.fail(
-        FA4_ERROR_VERSION,
-        "fa4_forward_params has struct_size %u and version %u; this library takes struct_size %zu and "
-        "version %u",
-        params.struct_size, params.version, sizeof params, FA4_VERSION);
-  }
-  if (params.dtype != FA4_FP16 && params.dtype != FA4_BF16) {
-    return message.fail(FA4_ERROR_UNSUPPORTED, "dtype is %d; FA4_FP16 (%d) and FA4_BF16 (%d) are supported",
-                        params.dtype, FA4_FP16, FA4_BF16);
-  }
-  if (params.causal != 0 && params.causal != 1) {
-    return message.fail(FA4_ERROR_INVALID_ARGUMENT, "causal is %d; 0 and 1 are accepted", params.causal);
-  }
-  if (params.scheduler < FA4_SCHEDULER_AUTO || params.scheduler > FA4_SCHEDULER_LPT) {
-    return message.fail(
-        FA4_ERROR_INVALID_ARGUMENT,
-        "scheduler is %d; FA4_SCHEDULER_AUTO (%d), FA4_SCHEDULER_LINEAR (%d) and FA4_SCHEDULER_LPT (%d) "
-        "are accepted",
-        params.scheduler, FA4_SCHEDULER_AUTO, FA4_SCHEDULER_LINEAR, FA4_SCHEDULER_LPT);
-  }
-  if (params.exp2 < FA4_EXP2_AUTO || params.exp2 > FA4_EXP2_POLYNOMIAL) {
-    return message.fail(FA4_ERROR_INVALID_ARGUMENT,
-                        "exp2 is %d; FA4_EXP2_AUTO (%d), FA4_EXP2_MUFU (%d) and FA4_EXP2_POLYNOMIAL (%d) are accepted",
-                        params.exp2, FA4_EXP2_AUTO, FA4_EXP2_MUFU, FA4_EXP2_POLYNOMIAL);
-  }
-  if (params.reserved1 != 0) {
-    return message.fail(FA4_ERROR_INVALID_ARGUMENT, "reserved1 is %d; it must be 0", params.reserved1);
-  }
-  for (int i = 0; i < 4; ++i) {
-    if (params.reserved2[i] != 0) {
-      return message.fail(FA4_ERROR_INVALID_ARGUMENT, "reserved2[%d] is %llu; it must be 0", i,
-                          static_cast<ull>(params.reserved2[i]));
-    }
-  }
-  return FA4_OK;
-}
-
 int64_t packed_heads_of(const fa4_forward_params& params, const Config& config) {
   const int64_t ratio = params.q_heads / params.kv_heads;
   return std::min(ratio & -ratio, int64_t{config.tile_rows});  // their gcd: tile_rows is a power of two
 }
 
-fa4_status refuse_head_dim(int64_t head_dim, const KernelList& kernels, Message& message) {
-  message.fail(FA4_ERROR_UNSUPPORTED, "head_dim is %lld; ", static_cast<ll>(head_dim));
-  const auto first = [&](const Kernel& kernel) { return kernels.first_of_head_dim(kernel); };
+// Puts "64 and 128 are supported" behind the message: what `dim` gives for the kernels, once each; where it gives 0, nothing.
+template <typename Dim>
+void append_supported(const KernelList& kernels, const Dim& dim, Message& message) {
+  const auto first = [&](const Kernel& kernel) {
+    return dim(kernel) != 0 && std::none_of(kernels.begin(), &kernel, [&](const Kernel& before) { return dim(before) == dim(kernel); });
+  };
   const auto dims = std::count_if(kernels.begin(), kernels.end(), first);
   auto left = dims;
   for (const Kernel& kernel : kernels) {
     if (!first(kernel)) continue;
     --left;
-    message.append("%d%s", kernel.config.qk_dim, left > 1 ? ", " : left == 1 ? " and " : "");
+    message.append("%d%s", dim(kernel), left > 1 ? ", " : left == 1 ? " and " : "");
   }
   message.append(dims == 1 ? " is supported" : " are supported");
-  return head_dim < 1 ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED;
+}
+
+// How far a row sees before and behind its diagonal, in keys, or -1; and from where on a bound hides no key of the problem.
+struct Band {
+  int64_t left, right, wide_left, wide_right;
+  int64_t shift;  // of the diagonal behind the bottom-right one
+
+  bool hides_before() const { return left >= 0 && left < wide_left; }
+  bool hides_behind() const { return right >= 0 && right < wide_right; }
+};
+
+Band band_of(const fa4_forward_params& params) {
+  const int64_t bottom_right = params.seq_kv - params.seq_q;
+  const int64_t diagonal = params.diagonal_alignment == FA4_DIAGONAL_TOP_LEFT ? 0 : bottom_right;
+  const bool empty = params.seq_q == 0 || params.seq_kv == 0;
+  return {.left = params.window ? params.window_left : -1,
+          .right = params.causal ? 0 : params.window ? params.window_right : -1,
+          .wide_left = empty ? 0 : std::max<int64_t>(diagonal + params.seq_q - 1, 0),
+          .wide_right = empty ? 0 : std::max<int64_t>(params.seq_kv - 1 - diagonal, 0),
+          .shift = diagonal - bottom_right};
+}
+
+// Names the field that asks for more than full and causal masks.
+fa4_status refuse_mask(const fa4_forward_params& params, Message& message) {
+  const Band band = band_of(params);
+  if (band.hides_before()) {
+    return message.fail(FA4_ERROR_UNSUPPORTED, "window_left is %lld; -1 (no bound), or %lld or more, which hides no key here, is supported",
+                        static_cast<ll>(band.left), static_cast<ll>(band.wide_left));
+  }
+  if (band.right > 0) {
+    return message.fail(FA4_ERROR_UNSUPPORTED,
+                        "window_right is %lld; -1 (no bound), %s%lld or more, which hides no key here, is supported",
+                        static_cast<ll>(band.right), band.shift == 0 ? "0 (causal), or " : "or ", static_cast<ll>(band.wide_right));
+  }
+  return message.fail(FA4_ERROR_UNSUPPORTED,
+                      "diagonal_alignment is FA4_DIAGONAL_TOP_LEFT (%d) with seq_q %lld and seq_kv %lld; FA4_DIAGONAL_BOTTOM_RIGHT (%d) is "
+                      "supported, and the other where the lengths are equal",
+                      params.diagonal_alignment, static_cast<ll>(params.seq_q), static_cast<ll>(params.seq_kv),
+                      FA4_DIAGONAL_BOTTOM_RIGHT);
+}
+
+// Why no kernel takes it.
+fa4_status refuse_kernel(const fa4_forward_params& params, const KernelList& kernels, Message& message) {
+  const auto qk_dim = [](const Kernel& kernel) { return kernel.config.qk_dim; };
+  const auto v_dim = [&](const Kernel& kernel) { return kernel.config.qk_dim == params.head_dim ? kernel.config.v_dim : 0; };
+  if (std::none_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) { return qk_dim(kernel) == params.head_dim; })) {
+    message.fail(FA4_ERROR_UNSUPPORTED, "head_dim is %lld; ", static_cast<ll>(params.head_dim));
+    append_supported(kernels, qk_dim, message);
+    return params.head_dim < 1 ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED;
+  }
+  if (std::none_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) { return v_dim(kernel) == head_dim_v(params); })) {
+    message.fail(FA4_ERROR_UNSUPPORTED, "head_dim_v is %lld with head_dim %lld; ", static_cast<ll>(params.head_dim_v),
+                 static_cast<ll>(params.head_dim));
+    append_supported(kernels, v_dim, message);
+    return FA4_ERROR_UNSUPPORTED;
+  }
+  return refuse_mask(params, message);
 }
 
 fa4_status check_extents(const fa4_forward_params& params, const KernelList& kernels, CheckedProblem& checked,
                          Message& message) {
-  const Extent extents[] = {{"batch", params.batch, 0, kMaxBatch},
-                            {"seq_q", params.seq_q, 0, kMaxSequence},
-                            {"seq_kv", params.seq_kv, 0, kMaxSequence},
-                            {"q_heads", params.q_heads, 1, kMaxHeads},
-                            {"kv_heads", params.kv_heads, 1, kMaxHeads}};
-  for (const Extent& extent : extents) {
-    if (extent.value >= extent.least && extent.value <= extent.most) continue;
-    return message.fail(extent.value < extent.least ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED,
-                        "%s is %lld; %lld to %lld are accepted", extent.name, static_cast<ll>(extent.value),
-                        static_cast<ll>(extent.least), static_cast<ll>(extent.most));
-  }
   if (params.q_heads % params.kv_heads != 0) {
     return message.fail(FA4_ERROR_INVALID_ARGUMENT,
                         "q_heads is %lld and kv_heads %lld; q_heads must be a multiple of "
@@ -109,7 +113,7 @@ fa4_status check_extents(const fa4_forward_params& params, const KernelList& ker
                         static_cast<ll>(params.q_heads), static_cast<ll>(params.kv_heads));
   }
   checked.kernel = kernel_for(params, kernels);
-  if (checked.kernel == nullptr) return refuse_head_dim(params.head_dim, kernels, message);
+  if (checked.kernel == nullptr) return refuse_kernel(params, kernels, message);
   checked.packing = pack_heads(params, checked.kernel->config);
   const Packing& packing = checked.packing;
   if (static_cast<Wide>(params.batch) * static_cast<Wide>(packing.head_groups) *
@@ -145,6 +149,57 @@ fa4_status check_reach(const char* name, const char* data_field, uint64_t data, 
       "%s is 0x%llx, and the strides put the last element of %s beyond the 64-bit address space; every "
       "element must lie within it",
       data_field, static_cast<ull>(data), name);
+}
+
+// Arrays of 4-byte elements on the device. Each is an option, and none is built yet.
+struct DeviceArray {
+  const char* name;
+  uint64_t fa4_forward_params::*data;
+  Wide (*elements)(const fa4_forward_params&);
+};
+constexpr DeviceArray kDeviceArrays[] = {
+    {"cu_seqlens_q", &fa4_forward_params::cu_seqlens_q, [](const fa4_forward_params& p) { return static_cast<Wide>(p.batch) + 1; }},
+    {"cu_seqlens_k", &fa4_forward_params::cu_seqlens_k, [](const fa4_forward_params& p) { return static_cast<Wide>(p.batch) + 1; }},
+    {"seqused_q", &fa4_forward_params::seqused_q, [](const fa4_forward_params& p) { return static_cast<Wide>(p.batch); }},
+    {"seqused_k", &fa4_forward_params::seqused_k, [](const fa4_forward_params& p) { return static_cast<Wide>(p.batch); }},
+    {"block_table", &fa4_forward_params::block_table,
+     [](const fa4_forward_params& p) {
+       const Dimension batch = {nullptr, p.batch, p.block_table_stride};
+       return span(&batch, 1, (p.seq_kv + p.page_size - 1) / p.page_size);
+     }},
+    {"sinks", &fa4_forward_params::sinks, [](const fa4_forward_params& p) { return static_cast<Wide>(p.q_heads); }},
+    {"alibi_slopes", &fa4_forward_params::alibi_slopes,
+     [](const fa4_forward_params& p) {
+       const Dimension batch = {nullptr, p.batch, p.alibi_batch_stride};
+       return span(&batch, 1, p.q_heads);
+     }},
+};
+
+fa4_status check_device_arrays(const fa4_forward_params& params, Message& message) {
+  for (const DeviceArray& array : kDeviceArrays) {
+    const uint64_t data = params.*array.data;
+    if (data == 0) continue;
+    if (data % 4 != 0) {
+      return message.fail(FA4_ERROR_INVALID_ARGUMENT, "%s is 0x%llx; a multiple of 4 bytes is needed", array.name, static_cast<ull>(data));
+    }
+    if (fa4_status status = check_reach(array.name, array.name, data, array.elements(params), 4, message); status != FA4_OK) return status;
+  }
+  if (params.cu_seqlens_k != 0 && params.block_table != 0) {
+    return message.fail(FA4_ERROR_INVALID_ARGUMENT,
+                        "cu_seqlens_k is 0x%llx and block_table 0x%llx; keys lie behind each other or in pages: one of them must be 0, "
+                        "and seqused_k says how many keys of its pages an entry has",
+                        static_cast<ull>(params.cu_seqlens_k), static_cast<ull>(params.block_table));
+  }
+  return FA4_OK;
+}
+
+fa4_status check_built(const fa4_forward_params& params, Message& message) {
+  for (const DeviceArray& array : kDeviceArrays) {
+    if (params.*array.data == 0) continue;
+    return message.fail(FA4_ERROR_UNSUPPORTED, "%s is 0x%llx; 0 (none) is supported", array.name, static_cast<ull>(params.*array.data));
+  }
+  if (params.softcap == 0) return FA4_OK;
+  return message.fail(FA4_ERROR_UNSUPPORTED, "softcap is %g; 0 (none) is supported", params.softcap);
 }
 
 // Sufficient for a view that never writes an address twice: taken from the smallest stride to the largest,
@@ -254,12 +309,18 @@ const KernelList* with_exp2(const fa4_forward_params& params, const KernelList& 
   return kernels.exp2 == wanted ? &kernels : kernels.other_exp2;
 }
 
+MaskKind mask_of(const fa4_forward_params& params) {
+  const Band band = band_of(params);
+  if (band.hides_before()) return MaskKind::window;
+  if (band.right >= 0 && band.right == -band.shift) return MaskKind::causal;  // also where it hides nothing: the caller's choice
+  return band.hides_behind() ? MaskKind::window : MaskKind::full;
+}
+
 const Kernel* kernel_for(const fa4_forward_params& params, const KernelList& kernels) {
   // Heads that share a KV head may ride together: how many of them, the kernels' tiles say alike.
   const int64_t packed_heads = packed_heads_of(params, kernels.first->config);
-  return kernels.find(params.dtype == FA4_BF16 ? ElementType::bf16 : ElementType::f16,
-                      params.causal != 0 ? MaskKind::causal : MaskKind::full, params.head_dim, params.head_dim,
-                      params.seq_q * packed_heads);
+  return kernels.find(params.dtype == FA4_BF16 ? ElementType::bf16 : ElementType::f16, mask_of(params), params.head_dim,
+                      head_dim_v(params), params.seq_q * packed_heads);
 }
 
 Packing pack_heads(const fa4_forward_params& params, const Config& config) {
@@ -278,7 +339,9 @@ double softmax_scale(const fa4_forward_params& params) {
 
 fa4_status check_problem(const fa4_forward_params& params, const KernelList& of_device, CheckedProblem& checked,
                          Message& message) {
-  fa4_status status = check_header(params, message);
+  fa4_status status = check_fields(params, message);
+  if (status == FA4_OK) status = check_device_arrays(params, message);
+  if (status == FA4_OK) status = check_built(params, message);
   if (status != FA4_OK) return status;
   const KernelList* wanted = with_exp2(params, of_device);
   if (wanted == nullptr) {
@@ -287,18 +350,13 @@ fa4_status check_problem(const fa4_forward_params& params, const KernelList& of_
                         params.exp2, of_device.name, FA4_EXP2_AUTO, FA4_EXP2_MUFU);
   }
   status = check_extents(params, *wanted, checked, message);
-  const int64_t batch = params.batch, seq_q = params.seq_q, seq_kv = params.seq_kv, dim = params.head_dim;
+  const int64_t batch = params.batch, seq_q = params.seq_q, seq_kv = params.seq_kv, dim = params.head_dim, v_dim = head_dim_v(params);
   if (status == FA4_OK) status = check_tensor(kQ, params.q, batch, seq_q, params.q_heads, dim, false, message);
   if (status == FA4_OK) status = check_tensor(kK, params.k, batch, seq_kv, params.kv_heads, dim, false, message);
-  if (status == FA4_OK) status = check_tensor(kV, params.v, batch, seq_kv, params.kv_heads, dim, false, message);
-  if (status == FA4_OK) status = check_tensor(kO, params.o, batch, seq_q, params.q_heads, dim, true, message);
+  if (status == FA4_OK) status = check_tensor(kV, params.v, batch, seq_kv, params.kv_heads, v_dim, false, message);
+  if (status == FA4_OK) status = check_tensor(kO, params.o, batch, seq_q, params.q_heads, v_dim, true, message);
   if (status == FA4_OK) status = check_lse(params, message);
   if (status == FA4_OK) status = check_scale(params, message);
-  if (status == FA4_OK && params.max_ctas < 0) {
-    status = message.fail(FA4_ERROR_INVALID_ARGUMENT,
-                          "max_ctas is %d; 0 (one for each SM of the device) or more is accepted",
-                          params.max_ctas);
-  }
   return status;
 }
 

@@ -5,20 +5,25 @@
 #include <cstdint>
 
 #include "../asm/attention/kernels.h"
+#include "fields.h"
 #include "message.h"
 
 namespace fa4 {
 
-// The kernel counts sequences (kMaxSequence of config.h), heads, batch and tasks in 32 bits.
-inline constexpr int64_t kMaxHeads = INT32_MAX;
-inline constexpr int64_t kMaxBatch = INT32_MAX;
-inline constexpr int64_t kMaxTasks = INT32_MAX;
-
 // The device's kernels, with their exponentials as the params ask for; null when it has none such. exp2 must have been checked.
 const KernelList* with_exp2(const fa4_forward_params& params, const KernelList& kernels);
 
-// The kernel of the list that takes the problem; null when there is none for its head dimension. dtype, causal and the
-// extents must have been checked.
+// The mask that hides the keys which causal, the window and the alignment hide for these lengths: a window's kernel is asked for
+// only where no simpler one does. The fields must have been checked.
+MaskKind mask_of(const fa4_forward_params& params);
+
+// Head dimension of V and O.
+inline int64_t head_dim_v(const fa4_forward_params& params) {
+  return params.head_dim_v != 0 ? params.head_dim_v : params.head_dim;
+}
+
+// The kernel of the list that takes the problem; null when there is none for its head dimensions or its mask. The fields must have
+// been checked.
 const Kernel* kernel_for(const fa4_forward_params& params, const KernelList& kernels);
 
 // How query heads ride in a Q tile.
@@ -29,8 +34,8 @@ struct Packing {
 };
 Packing pack_heads(const fa4_forward_params& params, const Config& config);
 
-// FA4_OK, or a code and a sentence that names the field, its value and what would be accepted. Of a problem that is
-// taken: the kernel, and how heads ride in its tiles.
+// FA4_OK, or a code and a sentence that names the field, its value and what would be accepted. The params are the library's own
+// (sized_struct.h). Of a problem that is taken: the kernel, and how heads ride in its tiles.
 struct CheckedProblem {
   const Kernel* kernel;
   Packing packing;

@@ -47,8 +47,13 @@ class ForwardParams(ctypes.Structure):
                 ("q", TensorView), ("k", TensorView), ("v", TensorView), ("o", TensorView),
                 ("lse", ctypes.c_uint64), ("lse_batch_stride", ctypes.c_int64), ("lse_head_stride", ctypes.c_int64),
                 ("softmax_scale", ctypes.c_double), ("workspace", ctypes.c_void_p), ("workspace_size", ctypes.c_uint64),
-                ("stream", ctypes.c_void_p), ("max_ctas", ctypes.c_int32), ("reserved1", ctypes.c_int32),
-                ("reserved2", ctypes.c_uint64 * 4)]
+                ("stream", ctypes.c_void_p), ("max_ctas", ctypes.c_int32), ("diagonal_alignment", ctypes.c_int32),
+                ("cu_seqlens_q", ctypes.c_uint64), ("cu_seqlens_k", ctypes.c_uint64), ("seqused_q", ctypes.c_uint64),
+                ("seqused_k", ctypes.c_uint64), ("total_q", ctypes.c_int64), ("total_k", ctypes.c_int64), ("head_dim_v", ctypes.c_int64),
+                ("block_table", ctypes.c_uint64), ("block_table_stride", ctypes.c_int64), ("page_size", ctypes.c_int64),
+                ("num_pages", ctypes.c_int64), ("window", ctypes.c_int32), ("num_splits", ctypes.c_int32),
+                ("window_left", ctypes.c_int64), ("window_right", ctypes.c_int64), ("softcap", ctypes.c_double),
+                ("sinks", ctypes.c_uint64), ("alibi_slopes", ctypes.c_uint64), ("alibi_batch_stride", ctypes.c_int64)]
 
 
 class Fa4Error(RuntimeError):

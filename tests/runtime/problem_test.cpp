@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every field that a caller can get wrong: refused with the right code and a sentence that names the field,
-// its value and what would be accepted.
+// What a caller can get wrong of extents, tensors, scale and launch: refused with the right code and a sentence that names the
+// field, its value and what would be accepted. The other fields are fields_test.cpp's.
 #include "runtime/problem.h"
 
 #include <cmath>
@@ -35,15 +35,6 @@ constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 const Refusal kRefusals[] = {
-    {"struct_size",
-     [](Problem& p) { p.struct_size -= 8; },
-     FA4_ERROR_VERSION,
-     {"struct_size 288", "struct_size 296"}},
-    {"version", [](Problem& p) { p.version = 2; }, FA4_ERROR_VERSION, {"version 2", "version 1"}},
-    {"zeroed struct",
-     [](Problem& p) { static_cast<fa4_forward_params&>(p) = {}; },
-     FA4_ERROR_VERSION,
-     {"struct_size 0"}},
     {"dtype", [](Problem& p) { p.dtype = 2; }, kUnsupported, {"dtype is 2", "FA4_FP16 (0)", "FA4_BF16 (1)"}},
     {"dtype negative", [](Problem& p) { p.dtype = -1; }, kUnsupported, {"dtype is -1"}},
     {"causal", [](Problem& p) { p.causal = 2; }, kInvalid, {"causal is 2", "0 and 1"}},
@@ -52,9 +43,6 @@ const Refusal kRefusals[] = {
     {"scheduler negative", [](Problem& p) { p.scheduler = -1; }, kInvalid, {"scheduler is -1"}},
     {"exp2", [](Problem& p) { p.exp2 = 3; }, kInvalid, {"exp2 is 3", "FA4_EXP2_POLYNOMIAL (2)"}},
     {"exp2 negative", [](Problem& p) { p.exp2 = -1; }, kInvalid, {"exp2 is -1"}},
-    {"reserved1", [](Problem& p) { p.reserved1 = 6; }, kInvalid, {"reserved1 is 6", "must be 0"}},
-    {"reserved2", [](Problem& p) { p.reserved2[3] = 7; }, kInvalid, {"reserved2[3] is 7", "must be 0"}},
-
     {"batch", [](Problem& p) { p.batch = -1; }, kInvalid, {"batch is -1", "0 to 2147483647"}},
     {"batch huge",
      [](Problem& p) { p.batch = kMost; },
@@ -233,8 +221,7 @@ TEST_CASE("what is wrong is refused also when there is nothing to compute", "[ru
                                   what.find("overlap") != std::string::npos ||
                                   what.find("broadcast") != std::string::npos || what == "tasks";
       // Without a batch there is no batch stride; with seq_q = 0, K and V still have theirs.
-      const bool about_batch = what.find("batch") != std::string::npos || what == "huge stride" ||
-                               what == "seq_stride" || what == "zeroed struct";
+      const bool about_batch = what.find("batch") != std::string::npos || what == "huge stride" || what == "seq_stride";
       if (about_elements || about_batch || what.find("huge") != std::string::npos) continue;
       INFO(what);
       std::string sentence;

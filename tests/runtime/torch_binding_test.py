@@ -29,15 +29,22 @@ class Binding(unittest.TestCase):
         fa4_torch.check(LIBRARY.fa4_workspace_size(None, ctypes.byref(valid()), ctypes.byref(size)))
 
     def test_every_field_is_where_the_library_reads_it(self):
-        bad = {"struct_size": 8, "version": 99, "dtype": 7, "causal": 2, "scheduler": 9, "exp2": 7, "batch": -3, "seq_q": -3,
+        bad = {"struct_size": 4, "version": 99, "dtype": 7, "causal": 2, "scheduler": 9, "exp2": 7, "batch": -3, "seq_q": -3,
                "seq_kv": -3, "q_heads": -3, "kv_heads": -3, "head_dim": 96, "lse": 2, "lse_batch_stride": -3, "lse_head_stride": -3,
-               "softmax_scale": math.inf, "max_ctas": -3, "reserved1": 1}
+               "softmax_scale": math.inf, "max_ctas": -3, "diagonal_alignment": 2, "cu_seqlens_q": 2, "cu_seqlens_k": 2, "seqused_q": 2,
+               "seqused_k": 2, "total_q": 1, "total_k": 1, "head_dim_v": 96, "block_table": 4, "block_table_stride": 1, "page_size": 1,
+               "num_pages": 1, "window": 2, "num_splits": 2, "window_left": 1, "window_right": 1, "softcap": math.nan, "sinks": 2,
+               "alibi_slopes": 2, "alibi_batch_stride": 1}
+        checked_elsewhere = {"q", "k", "v", "o", "workspace", "workspace_size", "stream"}  # below, and what nothing is wrong for
+        self.assertEqual({name for name, _ in fa4_torch.ForwardParams._fields_}, set(bad) | checked_elsewhere)
         for field, value in bad.items():
             params = valid()
             setattr(params, field, value)
+            if field == "block_table":
+                params.page_size = params.num_pages = 1
             with self.assertRaises(fa4_torch.Fa4Error) as refusal:
                 fa4_torch.check(LIBRARY.fa4_supported(None, ctypes.byref(params)))
-            self.assertIn(field, str(refusal.exception))
+            self.assertRegex(str(refusal.exception), f"^(fa4_forward_params has )?{field} ")
         for tensor in "qkvo":
             for field, value in {"data": 8, "batch_stride": -8, "seq_stride": -8, "head_stride": -8}.items():
                 params = valid()
@@ -45,14 +52,15 @@ class Binding(unittest.TestCase):
                 with self.assertRaises(fa4_torch.Fa4Error) as refusal:
                     fa4_torch.check(LIBRARY.fa4_supported(None, ctypes.byref(params)))
                 self.assertIn(f"{tensor}.{field}", str(refusal.exception))
-        params = valid()
-        params.reserved2[3] = 1
-        with self.assertRaisesRegex(fa4_torch.Fa4Error, r"reserved2\[3\]"):
-            fa4_torch.check(LIBRARY.fa4_supported(None, ctypes.byref(params)))
+        # As long as the library's: a longer struct, and only that, has a byte that the library does not know.
+        longer = ctypes.create_string_buffer(bytes(valid()) + b"\0\0\0\7", ctypes.sizeof(fa4_torch.ForwardParams) + 4)
+        ctypes.c_uint32.from_buffer(longer).value = len(longer)
+        with self.assertRaisesRegex(fa4_torch.Fa4Error, f"offset {len(longer) - 1} is 7.*knows the first {len(longer) - 4} bytes"):
+            fa4_torch.check(LIBRARY.fa4_supported(None, ctypes.cast(longer, ctypes.POINTER(fa4_torch.ForwardParams))))
 
     def test_creation(self):
         context = ctypes.c_void_p()
-        for field, value, says in (("driver_library", b"/nowhere/libcuda.so.1", "/nowhere"), ("struct_size", 8, "struct_size 8")):
+        for field, value, says in (("driver_library", b"/nowhere/libcuda.so.1", "/nowhere"), ("struct_size", 4, "struct_size 4")):
             params = fa4_torch.CreateParams(struct_size=ctypes.sizeof(fa4_torch.CreateParams), version=fa4_torch.VERSION)
             setattr(params, field, value)
             with self.assertRaisesRegex(fa4_torch.Fa4Error, says):

@@ -26,14 +26,18 @@ extern "C" {
 #define FA4_API
 #endif
 
-/* Version of the structs below. A struct of another version is refused. */
+/* Version of the structs below; one of another version is refused. Within a version the params structs only grow: a field keeps
+ * its place and its meaning, new ones go behind the last, and a zero in a field is as if it were not there. So struct_size may be
+ * another header's, from 8 to 4096 bytes: a shorter struct is read as if zeros followed, a longer one is taken if what this
+ * library does not know of it is zero. */
 #define FA4_VERSION 1u
 
 typedef enum fa4_status {
   FA4_OK = 0,
   FA4_ERROR_INVALID_ARGUMENT = -1, /* a field has a value that no kernel accepts */
   FA4_ERROR_UNSUPPORTED = -2,      /* a valid problem that this library has no kernel for */
-  FA4_ERROR_VERSION = -3,          /* struct_size or version of a params struct is not this library's */
+  FA4_ERROR_VERSION = -3,          /* a params struct of another version, of an impossible size, or with a field that is new to
+                                      this library */
   FA4_ERROR_NO_DRIVER = -4,        /* the driver library cannot be opened, lacks a function or is a stub */
   FA4_ERROR_NO_DEVICE = -5, /* the driver has no device, or the thread has no (or another) current context */
   FA4_ERROR_ARCHITECTURE = -6, /* no kernel for this device; the message lists what the image holds */
@@ -57,6 +61,12 @@ typedef enum fa4_scheduler {
   FA4_SCHEDULER_LINEAR = 1, /* tasks in storage order */
   FA4_SCHEDULER_LPT = 2     /* longest processing time first */
 } fa4_scheduler;
+
+/* Where the diagonal of causal masks, windows and ALiBi lies when seq_q and seq_kv differ. */
+typedef enum fa4_diagonal_alignment {
+  FA4_DIAGONAL_BOTTOM_RIGHT = 0, /* through the last query and the last key, as in FlashAttention */
+  FA4_DIAGONAL_TOP_LEFT = 1      /* through the first query and the first key, as is_causal of PyTorch */
+} fa4_diagonal_alignment;
 
 typedef struct fa4_context fa4_context;
 
@@ -95,15 +105,41 @@ typedef struct fa4_tensor {
  * - No other row, head or batch entry changes by a bit. What lies beside the views, at key seq_kv and beyond
  *   or between their rows, never matters. */
 
+/* What a query sees, and its score. With
+ *
+ *     off = seq_kv - seq_q for FA4_DIAGONAL_BOTTOM_RIGHT, 0 for FA4_DIAGONAL_TOP_LEFT
+ *
+ * query i sees key j when i + off - window_left <= j <= i + off + window_right; a side of -1 has no bound. Causal is a
+ * window_right of 0, whatever the window's own. The score of the two is
+ *
+ *     s = softmax_scale * dot(Q[i], K[j])
+ *     s = softcap * tanh(s / softcap)           with a softcap
+ *     s = s - slope * |i + off - j|             with ALiBi slopes
+ *
+ * A sink is one more logit in the sum of a row, without a value: exp(sink) is added to the denominator of O and to what the LSE is
+ * the logarithm of; a row that sees no key then has O = 0 and LSE = sink.
+ *
+ * With cu_seqlens_q, or cu_seqlens_k, batch entries of different lengths lie one behind the other in that side's tensors: entry b
+ * is rows cu_seqlens[b] to cu_seqlens[b + 1], batch_stride is not used, and seq_q, or seq_kv, is a bound: the largest length. With
+ * seqused_q or seqused_k only the first so many rows of an entry count. The lengths of an entry take the places of seq_q and seq_kv
+ * above.
+ *
+ * With block_table, K and V lie in a pool of pages of page_size keys: batch_stride is then the stride from one page to the
+ * next, seq_stride that of the keys inside, and key j of batch entry b is key j % page_size of page block_table[b *
+ * block_table_stride + j / page_size].
+ *
+ * Not built yet, and refused with FA4_ERROR_UNSUPPORTED unless zero: cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k, block_table,
+ * softcap, sinks, alibi_slopes. Of the other fields what amounts to no mask or to a bottom-right causal one is built, a head_dim_v
+ * of head_dim, and one split. */
+
 /* One attention problem. Set struct_size = sizeof(fa4_forward_params) and version = FA4_VERSION, zero the
- * rest. */
+ * rest. A field that belongs to another, as total_q to cu_seqlens_q, must be zero without it. */
 typedef struct fa4_forward_params {
   uint32_t struct_size;
   uint32_t version;
 
   int32_t dtype;     /* fa4_dtype of Q, K, V and O */
-  int32_t causal;    /* 0: every key is visible. 1: query i sees keys j <= i + seq_kv - seq_q (bottom-right
-                        aligned) */
+  int32_t causal;    /* 0, or 1: query i sees keys j <= i + off; with the default alignment off is seq_kv - seq_q */
   int32_t scheduler; /* fa4_scheduler */
   int32_t exp2;      /* fa4_exp2 */
 
@@ -120,8 +156,8 @@ typedef struct fa4_forward_params {
 
   fa4_tensor q; /* (batch, seq_q, q_heads, head_dim) */
   fa4_tensor k; /* (batch, seq_kv, kv_heads, head_dim) */
-  fa4_tensor v; /* (batch, seq_kv, kv_heads, head_dim) */
-  fa4_tensor o; /* (batch, seq_q, q_heads, head_dim), written */
+  fa4_tensor v; /* (batch, seq_kv, kv_heads, head_dim_v) */
+  fa4_tensor o; /* (batch, seq_q, q_heads, head_dim_v), written */
 
   /* Optional: natural-log sum of exponentials, fp32, element (b, h, i) at b * lse_batch_stride + h *
    * lse_head_stride + i, written. A query that sees no key has -inf; beyond the range of fp32 it is an
@@ -141,8 +177,33 @@ typedef struct fa4_forward_params {
 
   int32_t
       max_ctas; /* at most so many CTAs, never more than one for each SM of the device; 0: one for each SM */
-  int32_t reserved1;     /* zero */
-  uint64_t reserved2[4]; /* zero */
+  int32_t diagonal_alignment; /* fa4_diagonal_alignment */
+
+  /* Lengths of batch entries: addresses of int32 on the device, 4-byte aligned; 0: every entry has seq_q, or seq_kv, rows. */
+  uint64_t cu_seqlens_q; /* batch + 1 elements, ascending from 0: where each entry begins, and where the last one ends */
+  uint64_t cu_seqlens_k; /* the same for K and V; not with block_table, which says where keys lie */
+  uint64_t seqused_q;    /* batch elements */
+  uint64_t seqused_k;    /* batch elements */
+  int64_t total_q;       /* with cu_seqlens_q: rows of Q, O and, as (q_heads, total_q) by lse_head_stride, of the LSE. A length */
+  int64_t total_k;       /* with cu_seqlens_k: rows of K and V. A length */
+
+  int64_t head_dim_v; /* head dimension of V and O; 0: head_dim */
+
+  /* Pages of K and V. */
+  uint64_t block_table;       /* int32 on the device, 4-byte aligned, (batch, ceil(seq_kv / page_size)); 0: no pages */
+  int64_t block_table_stride; /* elements from one batch entry to the next, >= 0 */
+  int64_t page_size;          /* keys of a page, >= 1 */
+  int64_t num_pages;          /* of the pool, >= 1 */
+
+  int32_t window;       /* 0: none. 1: of window_left and window_right */
+  int32_t num_splits;   /* into how many parts the keys are cut at most, to be merged; 0: one. -1: the library chooses */
+  int64_t window_left;  /* keys before the diagonal, >= 0; -1: all */
+  int64_t window_right; /* keys behind the diagonal, >= 0; -1: all */
+
+  double softcap;             /* a positive normal float; 0: none */
+  uint64_t sinks;             /* fp32 on the device, 4-byte aligned, q_heads elements; 0: none */
+  uint64_t alibi_slopes;      /* fp32 on the device, 4-byte aligned, (batch, q_heads); 0: none */
+  int64_t alibi_batch_stride; /* elements, >= 0; 0: the same slopes for every batch entry */
 } fa4_forward_params;
 
 /* Opens the driver and loads the image into the current CUDA context of the calling thread, which must exist

@@ -38,6 +38,7 @@ struct Shape {
   int64_t q_heads = 1;
   int64_t kv_heads = 1;
   int64_t head_dim = 128;
+  int64_t head_dim_v = 0;  // of V and O; 0: head_dim
 };
 
 // Strides in elements of a (batch, sequence, head, head dimension) view.
@@ -55,7 +56,8 @@ struct Strides {
 };
 
 // fa4_forward_params with everything set that has a default: version, zeros, and dense (batch, sequence,
-// head, head dimension) tensors. Every field stays accessible.
+// head, head dimension) tensors. Every field stays accessible. What is packed or lies in pages is said before the tensors are set:
+// their defaults follow from it.
 struct Problem : fa4_forward_params {
   Problem(fa4_dtype type, const Shape& shape) : fa4_forward_params{} {
     struct_size = sizeof(fa4_forward_params);
@@ -67,19 +69,22 @@ struct Problem : fa4_forward_params {
     q_heads = shape.q_heads;
     kv_heads = shape.kv_heads;
     head_dim = shape.head_dim;
+    head_dim_v = shape.head_dim_v;
   }
 
   Problem& set_q(uint64_t data) { return set_q(data, Strides::bshd(seq_q, q_heads, head_dim)); }
-  Problem& set_k(uint64_t data) { return set_k(data, Strides::bshd(seq_kv, kv_heads, head_dim)); }
-  Problem& set_v(uint64_t data) { return set_v(data, Strides::bshd(seq_kv, kv_heads, head_dim)); }
-  Problem& set_o(uint64_t data) { return set_o(data, Strides::bshd(seq_q, q_heads, head_dim)); }
+  Problem& set_k(uint64_t data) { return set_k(data, Strides::bshd(kv_rows(), kv_heads, head_dim)); }
+  Problem& set_v(uint64_t data) { return set_v(data, Strides::bshd(kv_rows(), kv_heads, v_dim())); }
+  Problem& set_o(uint64_t data) { return set_o(data, Strides::bshd(seq_q, q_heads, v_dim())); }
   Problem& set_q(uint64_t data, const Strides& strides) { return set(q, data, strides); }
   Problem& set_k(uint64_t data, const Strides& strides) { return set(k, data, strides); }
   Problem& set_v(uint64_t data, const Strides& strides) { return set(v, data, strides); }
   Problem& set_o(uint64_t data, const Strides& strides) { return set(o, data, strides); }
 
-  // Dense (batch, q_heads, seq_q).
-  Problem& set_lse(uint64_t data) { return set_lse(data, q_heads * seq_q, seq_q); }
+  // Dense (batch, q_heads, seq_q), or (q_heads, total_q) of packed batch entries.
+  Problem& set_lse(uint64_t data) {
+    return cu_seqlens_q != 0 ? set_lse(data, 0, total_q) : set_lse(data, q_heads * seq_q, seq_q);
+  }
   Problem& set_lse(uint64_t data, int64_t batch_stride, int64_t head_stride) {
     lse = data;
     lse_batch_stride = batch_stride;
@@ -89,6 +94,62 @@ struct Problem : fa4_forward_params {
 
   Problem& set_causal(bool on = true) {
     causal = on ? 1 : 0;
+    return *this;
+  }
+  Problem& set_diagonal_alignment(fa4_diagonal_alignment alignment) {
+    diagonal_alignment = alignment;
+    return *this;
+  }
+  // Keys before and behind the diagonal; -1: all.
+  Problem& set_window(int64_t left, int64_t right) {
+    window = 1;
+    window_left = left;
+    window_right = right;
+    return *this;
+  }
+  // Batch entries behind one another: where each begins, on the device, and the rows of all.
+  Problem& set_packed_q(uint64_t cu_seqlens, int64_t total) {
+    cu_seqlens_q = cu_seqlens;
+    total_q = total;
+    return *this;
+  }
+  Problem& set_packed_k(uint64_t cu_seqlens, int64_t total) {
+    cu_seqlens_k = cu_seqlens;
+    total_k = total;
+    return *this;
+  }
+  // Rows of each batch entry that count, on the device.
+  Problem& set_seqused_q(uint64_t lengths) {
+    seqused_q = lengths;
+    return *this;
+  }
+  Problem& set_seqused_k(uint64_t lengths) {
+    seqused_k = lengths;
+    return *this;
+  }
+  // K and V in a pool of pages of so many keys.
+  Problem& set_pages(uint64_t table, int64_t table_stride, int64_t keys_per_page, int64_t pages) {
+    block_table = table;
+    block_table_stride = table_stride;
+    page_size = keys_per_page;
+    num_pages = pages;
+    return *this;
+  }
+  Problem& set_num_splits(int32_t splits) {
+    num_splits = splits;
+    return *this;
+  }
+  Problem& set_softcap(double cap) {
+    softcap = cap;
+    return *this;
+  }
+  Problem& set_sinks(uint64_t logits) {
+    sinks = logits;
+    return *this;
+  }
+  Problem& set_alibi_slopes(uint64_t slopes, int64_t batch_stride = 0) {
+    alibi_slopes = slopes;
+    alibi_batch_stride = batch_stride;
     return *this;
   }
   Problem& set_softmax_scale(double scale) {
@@ -109,6 +170,9 @@ struct Problem : fa4_forward_params {
   }
 
  private:
+  int64_t v_dim() const { return head_dim_v != 0 ? head_dim_v : head_dim; }
+  int64_t kv_rows() const { return block_table != 0 ? page_size : seq_kv; }  // that a batch stride steps over
+
   Problem& set(fa4_tensor& tensor, uint64_t data, const Strides& strides) {
     tensor = {data, strides.batch, strides.seq, strides.head};
     return *this;

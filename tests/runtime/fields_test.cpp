@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// Masks, packed lengths, pages, splits, softcap, sinks and ALiBi as fields: a wrong value is refused by name, a right one of what is
+// not built too and with another code, and what amounts to something that is built gets the plan of that.
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "problems.h"
+#include "runtime/plan.h"
+#include "runtime/problem.h"
+#include "support/catch.h"
+
+using fa4::KernelList;
+using fa4::MaskKind;
+using fa4::Message;
+using fa4::Plan;
+using fa4::Problem;
+using fa4::test::dense_problem;
+using fa4::test::kArrayAddress;
+using fa4::test::small_problem;
+
+namespace {
+
+constexpr fa4_status kInvalid = FA4_ERROR_INVALID_ARGUMENT, kUnsupported = FA4_ERROR_UNSUPPORTED;
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Refusal {
+  std::function<void(Problem&)> spoil;
+  fa4_status status;
+  std::string sentence;
+};
+
+// Of small_problem(): batch 2, seq_q 100, seq_kv 200, 8 query heads, 2 KV heads, head dimension 128.
+const Refusal kRefusals[] = {
+    {[](Problem& p) { p.diagonal_alignment = 2; }, kInvalid,
+     "diagonal_alignment is 2; FA4_DIAGONAL_BOTTOM_RIGHT (0) and FA4_DIAGONAL_TOP_LEFT (1) are accepted"},
+    {[](Problem& p) { p.diagonal_alignment = -1; }, kInvalid,
+     "diagonal_alignment is -1; FA4_DIAGONAL_BOTTOM_RIGHT (0) and FA4_DIAGONAL_TOP_LEFT (1) are accepted"},
+    {[](Problem& p) { p.set_causal().set_diagonal_alignment(FA4_DIAGONAL_TOP_LEFT); }, kUnsupported,
+     "diagonal_alignment is FA4_DIAGONAL_TOP_LEFT (1) with seq_q 100 and seq_kv 200; FA4_DIAGONAL_BOTTOM_RIGHT (0) is supported, and the "
+     "other where the lengths are equal"},
+    {[](Problem& p) { p.set_window(-1, 0).set_diagonal_alignment(FA4_DIAGONAL_TOP_LEFT); }, kUnsupported,
+     "diagonal_alignment is FA4_DIAGONAL_TOP_LEFT (1) with seq_q 100 and seq_kv 200; FA4_DIAGONAL_BOTTOM_RIGHT (0) is supported, and the "
+     "other where the lengths are equal"},
+
+    {[](Problem& p) { p.window = 2; }, kInvalid, "window is 2; 0 (none) and 1 (of window_left and window_right) are accepted"},
+    {[](Problem& p) { p.window = -1; }, kInvalid, "window is -1; 0 (none) and 1 (of window_left and window_right) are accepted"},
+    {[](Problem& p) { p.window_left = 16; }, kInvalid, "window_left is 16 and window is 0; without window it must be 0"},
+    {[](Problem& p) { p.window_left = -1; }, kInvalid, "window_left is -1 and window is 0; without window it must be 0"},
+    {[](Problem& p) { p.window_right = kMost; }, kInvalid,
+     "window_right is 9223372036854775807 and window is 0; without window it must be 0"},
+    {[](Problem& p) { p.set_window(-2, -1); }, kInvalid, "window_left is -2; -1 (no bound) or more is accepted"},
+    {[](Problem& p) { p.set_window(0, kLeast); }, kInvalid,
+     "window_right is -9223372036854775808; -1 (no bound) or more is accepted"},
+    {[](Problem& p) { p.set_window(16, -1); }, kUnsupported,
+     "window_left is 16; -1 (no bound), or 199 or more, which hides no key here, is supported"},
+    {[](Problem& p) { p.set_window(0, 0).set_causal(); }, kUnsupported,
+     "window_left is 0; -1 (no bound), or 199 or more, which hides no key here, is supported"},
+    {[](Problem& p) { p.set_window(98, -1).set_diagonal_alignment(FA4_DIAGONAL_TOP_LEFT); }, kUnsupported,
+     "window_left is 98; -1 (no bound), or 99 or more, which hides no key here, is supported"},
+    {[](Problem& p) { p.set_window(-1, 5); }, kUnsupported,
+     "window_right is 5; -1 (no bound), 0 (causal), or 99 or more, which hides no key here, is supported"},
+    {[](Problem& p) { p.set_window(-1, 198).set_diagonal_alignment(FA4_DIAGONAL_TOP_LEFT); }, kUnsupported,
+     "window_right is 198; -1 (no bound), or 199 or more, which hides no key here, is supported"},
+
+    {[](Problem& p) { p.set_num_splits(-2); }, kInvalid, "num_splits is -2; -1 (the library chooses), 0 and 1 (one) are supported"},
+    {[](Problem& p) { p.set_num_splits(2); }, kUnsupported, "num_splits is 2; -1 (the library chooses), 0 and 1 (one) are supported"},
+
+    {[](Problem& p) { p.head_dim_v = -128; }, kInvalid, "head_dim_v is -128; 0 (that of Q and K) or more is accepted"},
+    {[](Problem& p) { p.head_dim_v = 64; }, kUnsupported, "head_dim_v is 64 with head_dim 128; 128 is supported"},
+    {[](Problem& p) { p.head_dim_v = kMost; }, kUnsupported,
+     "head_dim_v is 9223372036854775807 with head_dim 128; 128 is supported"},
+
+    {[](Problem& p) { p.set_packed_q(kArrayAddress, 150); }, kUnsupported, "cu_seqlens_q is 0x7f5000000000; 0 (none) is supported"},
+    {[](Problem& p) { p.set_packed_q(kArrayAddress + 2, 150); }, kInvalid,
+     "cu_seqlens_q is 0x7f5000000002; a multiple of 4 bytes is needed"},
+    {[](Problem& p) { p.set_packed_q(0xfffffffffffffff8, 150); }, kInvalid,
+     "cu_seqlens_q is 0xfffffffffffffff8, and the strides put the last element of cu_seqlens_q beyond the 64-bit address space; every "
+     "element must lie within it"},
+    {[](Problem& p) { p.set_packed_q(kArrayAddress, -1); }, kInvalid, "total_q is -1; 0 to 2147483391 are accepted"},
+    {[](Problem& p) { p.set_packed_q(kArrayAddress, 2147483392); }, kUnsupported, "total_q is 2147483392; 0 to 2147483391 are accepted"},
+    {[](Problem& p) { p.set_packed_q(0, 150); }, kInvalid, "total_q is 150 and cu_seqlens_q is 0; without cu_seqlens_q it must be 0"},
+    {[](Problem& p) { p.set_packed_k(kArrayAddress, 150); }, kUnsupported, "cu_seqlens_k is 0x7f5000000000; 0 (none) is supported"},
+    {[](Problem& p) { p.set_packed_k(kArrayAddress + 1, 150); }, kInvalid,
+     "cu_seqlens_k is 0x7f5000000001; a multiple of 4 bytes is needed"},
+    {[](Problem& p) { p.set_packed_k(kArrayAddress, kLeast); }, kInvalid,
+     "total_k is -9223372036854775808; 0 to 2147483391 are accepted"},
+    {[](Problem& p) { p.set_packed_k(kArrayAddress, kMost); }, kUnsupported,
+     "total_k is 9223372036854775807; 0 to 2147483391 are accepted"},
+    {[](Problem& p) { p.set_packed_k(0, 7); }, kInvalid, "total_k is 7 and cu_seqlens_k is 0; without cu_seqlens_k it must be 0"},
+    {[](Problem& p) { p.set_seqused_q(kArrayAddress); }, kUnsupported, "seqused_q is 0x7f5000000000; 0 (none) is supported"},
+    {[](Problem& p) { p.set_seqused_q(3); }, kInvalid, "seqused_q is 0x3; a multiple of 4 bytes is needed"},
+    {[](Problem& p) { p.set_seqused_k(kArrayAddress); }, kUnsupported, "seqused_k is 0x7f5000000000; 0 (none) is supported"},
+    {[](Problem& p) { p.set_seqused_k(kArrayAddress + 6); }, kInvalid, "seqused_k is 0x7f5000000006; a multiple of 4 bytes is needed"},
+
+    {[](Problem& p) { p.set_pages(kArrayAddress, 13, 16, 30); }, kUnsupported, "block_table is 0x7f5000000000; 0 (none) is supported"},
+    {[](Problem& p) { p.set_pages(kArrayAddress + 2, 13, 16, 30); }, kInvalid,
+     "block_table is 0x7f5000000002; a multiple of 4 bytes is needed"},
+    {[](Problem& p) { p.set_pages(kArrayAddress, kMost, 16, 30); }, kInvalid,
+     "block_table is 0x7f5000000000, and the strides put the last element of block_table beyond the 64-bit address space; every "
+     "element must lie within it"},
+    {[](Problem& p) { p.set_pages(kArrayAddress, -13, 16, 30); }, kInvalid, "block_table_stride is -13; 0 or more is accepted"},
+    {[](Problem& p) { p.set_pages(kArrayAddress, 13, 0, 30); }, kInvalid, "page_size is 0; 1 to 2147483391 are accepted"},
+    {[](Problem& p) { p.set_pages(kArrayAddress, 13, kMost, 30); }, kUnsupported,
+     "page_size is 9223372036854775807; 1 to 2147483391 are accepted"},
+    {[](Problem& p) { p.set_pages(kArrayAddress, 13, 16, 0); }, kInvalid, "num_pages is 0; 1 to 2147483647 are accepted"},
+    {[](Problem& p) { p.set_pages(kArrayAddress, 13, 16, int64_t{1} << 31); }, kUnsupported,
+     "num_pages is 2147483648; 1 to 2147483647 are accepted"},
+    {[](Problem& p) { p.set_pages(0, 13, 0, 0); }, kInvalid,
+     "block_table_stride is 13 and block_table is 0; without block_table it must be 0"},
+    {[](Problem& p) { p.set_pages(0, 0, 16, 0); }, kInvalid, "page_size is 16 and block_table is 0; without block_table it must be 0"},
+    {[](Problem& p) { p.set_pages(0, 0, 0, 30); }, kInvalid, "num_pages is 30 and block_table is 0; without block_table it must be 0"},
+    {[](Problem& p) { p.set_pages(kArrayAddress, 13, 16, 30).set_packed_k(kArrayAddress + 1024, 150); }, kInvalid,
+     "cu_seqlens_k is 0x7f5000000400 and block_table 0x7f5000000000; keys lie behind each other or in pages: one of them must be 0, and "
+     "seqused_k says how many keys of its pages an entry has"},
+
+    {[](Problem& p) { p.set_softcap(30); }, kUnsupported, "softcap is 30; 0 (none) is supported"},
+    {[](Problem& p) { p.set_softcap(-30); }, kInvalid, "softcap is -30; 0 (none) or 1.17549435e-38 to 3.40282347e+38 are accepted"},
+    {[](Problem& p) { p.set_softcap(NAN); }, kInvalid, "softcap is nan; 0 (none) or 1.17549435e-38 to 3.40282347e+38 are accepted"},
+    {[](Problem& p) { p.set_softcap(kInfinity); }, kInvalid, "softcap is inf; 0 (none) or 1.17549435e-38 to 3.40282347e+38 are accepted"},
+    {[](Problem& p) { p.set_softcap(1e-40); }, kInvalid, "softcap is 1e-40; 0 (none) or 1.17549435e-38 to 3.40282347e+38 are accepted"},
+    {[](Problem& p) { p.set_sinks(kArrayAddress); }, kUnsupported, "sinks is 0x7f5000000000; 0 (none) is supported"},
+    {[](Problem& p) { p.set_sinks(kArrayAddress + 1); }, kInvalid, "sinks is 0x7f5000000001; a multiple of 4 bytes is needed"},
+    {[](Problem& p) { p.set_alibi_slopes(kArrayAddress); }, kUnsupported, "alibi_slopes is 0x7f5000000000; 0 (none) is supported"},
+    {[](Problem& p) { p.set_alibi_slopes(kArrayAddress + 2); }, kInvalid, "alibi_slopes is 0x7f5000000002; a multiple of 4 bytes is needed"},
+    {[](Problem& p) { p.set_alibi_slopes(kArrayAddress, -8); }, kInvalid, "alibi_batch_stride is -8; 0 or more is accepted"},
+    {[](Problem& p) { p.set_alibi_slopes(kArrayAddress, kMost); }, kInvalid,
+     "alibi_slopes is 0x7f5000000000, and the strides put the last element of alibi_slopes beyond the 64-bit address space; every "
+     "element must lie within it"},
+    {[](Problem& p) { p.set_alibi_slopes(0, 8); }, kInvalid,
+     "alibi_batch_stride is 8 and alibi_slopes is 0; without alibi_slopes it must be 0"},
+};
+
+fa4_status check(const Problem& problem, const KernelList& kernels, std::string& sentence) {
+  Message message;
+  fa4::CheckedProblem checked;
+  const fa4_status status = fa4::check_problem(problem, kernels, checked, message);
+  sentence = message.text();
+  return status;
+}
+
+// The plan, with zeros where it has nothing to say.
+Plan plan_of(const Problem& problem, const KernelList& kernels = fa4::hopper::kKernels) {
+  static_assert(std::is_trivially_copyable_v<Plan>);
+  Plan plan;
+  std::memset(static_cast<void*>(&plan), 0, sizeof plan);
+  Message message;
+  const fa4_status status = fa4::plan_forward(problem, {&kernels, 132}, plan, message);
+  INFO(message.text());
+  REQUIRE(status == FA4_OK);
+  return plan;
+}
+
+bool same_plan(const Problem& a, const Problem& b) {
+  for (const KernelList* kernels : fa4::kArchitectures) {
+    const Plan of_a = plan_of(a, *kernels), of_b = plan_of(b, *kernels);
+    if (std::memcmp(&of_a, &of_b, sizeof of_a) != 0) return false;
+  }
+  return true;
+}
+
+// By the definition in fa4.h.
+bool sees(const Problem& p, int64_t i, int64_t j) {
+  const int64_t off = p.diagonal_alignment == FA4_DIAGONAL_TOP_LEFT ? 0 : p.seq_kv - p.seq_q;
+  if (p.causal && j > i + off) return false;
+  if (!p.window) return true;
+  return (p.window_left < 0 || i + off - p.window_left <= j) && (p.window_right < 0 || j <= i + off + p.window_right);
+}
+
+// Whether each query sees the keys that a kernel with this mask shows it.
+bool seen_by(const Problem& p, MaskKind kind) {
+  for (int64_t i = 0; i < p.seq_q; ++i)
+    for (int64_t j = 0; j < p.seq_kv; ++j)
+      if (sees(p, i, j) != (kind == MaskKind::full || j <= i + p.seq_kv - p.seq_q)) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a field that is wrong, or not built, is refused by name on every architecture", "[runtime]") {
+  for (const Refusal& refusal : kRefusals) {
+    for (const KernelList* kernels : fa4::kArchitectures) {
+      Problem problem = small_problem();
+      refusal.spoil(problem);
+      std::string sentence;
+      const fa4_status status = check(problem, *kernels, sentence);
+      CHECK(sentence == refusal.sentence);
+      CHECK(status == refusal.status);
+    }
+  }
+}
+
+TEST_CASE("what is not built is refused before tensors are looked at", "[runtime]") {
+  // As a caller leaves them who packs: batch strides that are not used.
+  Problem problem = small_problem();
+  problem.set_packed_q(kArrayAddress, 150).set_packed_k(kArrayAddress, 350);
+  problem.q.batch_stride = problem.o.batch_stride = -1;
+  problem.k.batch_stride = problem.v.batch_stride = 3;
+  std::string sentence;
+  CHECK(check(problem, fa4::blackwell::kKernels, sentence) == kUnsupported);
+  CHECK(sentence == "cu_seqlens_q is 0x7f5000000000; 0 (none) is supported");
+}
+
+TEST_CASE("what amounts to a full or a causal mask gets its plan", "[runtime]") {
+  const Problem full = small_problem(), causal = Problem(full).set_causal();
+  REQUIRE_FALSE(same_plan(full, causal));
+  CHECK(same_plan(Problem(full).set_window(-1, -1), full));
+  CHECK(same_plan(Problem(full).set_window(199, 99), full));
+  CHECK(same_plan(Problem(full).set_window(kMost, kMost), full));
+  CHECK(same_plan(Problem(full).set_window(-1, 0), causal));
+  CHECK(same_plan(Problem(full).set_window(199, 0), causal));
+  CHECK(same_plan(Problem(causal).set_window(-1, -1), causal));
+  CHECK(same_plan(Problem(causal).set_window(-1, 50), causal));
+  CHECK(same_plan(Problem(full).set_diagonal_alignment(FA4_DIAGONAL_TOP_LEFT), full));
+  CHECK(same_plan(Problem(full).set_diagonal_alignment(FA4_DIAGONAL_TOP_LEFT).set_window(99, 199), full));
+  CHECK(same_plan(Problem(full).set_diagonal_alignment(FA4_DIAGONAL_TOP_LEFT).set_window(99, 100), causal));
+  const Problem square = dense_problem({.batch = 2, .seq_q = 100, .seq_kv = 100, .q_heads = 8, .kv_heads = 2});
+  const Problem square_causal = Problem(square).set_causal();
+  CHECK(same_plan(Problem(square_causal).set_diagonal_alignment(FA4_DIAGONAL_TOP_LEFT), square_causal));
+  // A causal problem of one query keeps its kernel, though its mask hides nothing.
+  const Problem one = dense_problem({.batch = 2, .seq_q = 1, .seq_kv = 100}).set_causal();
+  CHECK(plan_of(one).kernel->config.mask == MaskKind::causal);
+}
+
+TEST_CASE("a mask is accepted exactly when a kernel shows each query its keys", "[runtime]") {
+  int accepted = 0, refused = 0, wrong = 0;
+  std::string sentence;
+  for (int64_t seq_q = 0; seq_q <= 4; ++seq_q)
+    for (int64_t seq_kv = 0; seq_kv <= 4; ++seq_kv)
+      for (int64_t left = -1; left <= 6; ++left)
+        for (int64_t right = -1; right <= 6; ++right)
+          for (const bool causal : {false, true})
+            for (const auto alignment : {FA4_DIAGONAL_BOTTOM_RIGHT, FA4_DIAGONAL_TOP_LEFT}) {
+              Problem problem = dense_problem({.batch = 2, .seq_q = seq_q, .seq_kv = seq_kv});
+              problem.set_causal(causal).set_diagonal_alignment(alignment).set_window(left, right);
+              const bool possible = seen_by(problem, MaskKind::full) || seen_by(problem, MaskKind::causal);
+              const fa4_status status = check(problem, fa4::hopper::kKernels, sentence);
+              wrong += status != (possible ? FA4_OK : kUnsupported);
+              if (status == FA4_OK) {
+                ++accepted;
+                wrong += !seen_by(problem, fa4::mask_of(problem));
+                continue;
+              }
+              ++refused;
+              // What the sentence says of one side is enough for that side.
+              long long bound = 0;
+              const std::string field = sentence.substr(0, sentence.find(' '));
+              const size_t at = sentence.rfind(" or more");
+              if (at != std::string::npos) bound = std::atoll(sentence.c_str() + sentence.rfind(' ', at - 1));
+              if (field == "window_left") problem.window_left = bound;
+              if (field == "window_right") problem.window_right = bound;
+              if (field == "diagonal_alignment") problem.diagonal_alignment = FA4_DIAGONAL_BOTTOM_RIGHT;
+              const bool better = check(problem, fa4::hopper::kKernels, sentence) == FA4_OK;
+              wrong += !better && sentence.substr(0, sentence.find(' ')) == field;
+            }
+  CHECK(wrong == 0);
+  CHECK(accepted > 1000);
+  CHECK(refused > 1000);
+}
+
+TEST_CASE("one split, and a head dimension of V that is that of Q, are what there is without them", "[runtime]") {
+  const Problem plain = small_problem();
+  for (const int32_t splits : {-1, 0, 1}) CHECK(same_plan(Problem(plain).set_num_splits(splits), plain));
+  Problem same = plain;
+  same.head_dim_v = 128;
+  CHECK(same_plan(same, plain));
+  CHECK(same_plan(Problem(plain).set_softcap(-0.0), plain));
+}
+
+TEST_CASE("V and O may have a head dimension of their own where a kernel has", "[runtime]") {
+  std::vector<fa4::Kernel> some(fa4::blackwell::kKernels.begin(), fa4::blackwell::kKernels.end());
+  for (fa4::Kernel& kernel : some) {
+    if (kernel.config.qk_dim != 128) continue;
+    kernel.config.qk_dim = 192;
+  }
+  KernelList kernels = fa4::blackwell::kKernels;
+  kernels.first = some.data();
+  Problem problem = dense_problem({.batch = 2, .seq_q = 100, .seq_kv = 200, .q_heads = 4, .kv_heads = 2, .head_dim = 192, .head_dim_v = 128});
+  CHECK(problem.q.head_stride == 192);
+  CHECK(problem.k.head_stride == 192);
+  CHECK(problem.v.head_stride == 128);
+  CHECK(problem.o.head_stride == 128);
+  const Plan plan = plan_of(problem, kernels);
+  CHECK(plan.q.extents[3] == 3);
+  CHECK(plan.k.extents[3] == 3);
+  CHECK(plan.v.extents[3] == 2);
+  CHECK(plan.o.extents[3] == 2);
+  CHECK(plan.params.scale == float(1 / std::sqrt(192.0)));
+  std::string sentence;
+  problem.o.head_stride = 120;
+  CHECK(check(problem, kernels, sentence) == kInvalid);
+  CHECK(sentence == "o.head_stride is 120 elements, but what is nested inside spans 128; o is written, so it must be at least that, for "
+                    "elements that do not overlap");
+  problem.head_dim_v = 0;
+  CHECK(check(problem, kernels, sentence) == kUnsupported);
+  CHECK(sentence == "head_dim_v is 0 with head_dim 192; 128 is supported");
+  problem.head_dim = 128;
+  CHECK(check(problem, kernels, sentence) == kUnsupported);
+  CHECK(sentence == "head_dim is 128; 64 and 192 are supported");
+}
+
+TEST_CASE("setters of the C++ header describe packed entries and pages", "[runtime]") {
+  Problem packed(FA4_BF16, {.batch = 3, .seq_q = 50, .seq_kv = 70, .q_heads = 4, .kv_heads = 2, .head_dim = 64});
+  packed.set_packed_q(kArrayAddress, 90).set_packed_k(kArrayAddress + 64, 150).set_seqused_q(kArrayAddress + 128).set_seqused_k(kArrayAddress + 256);
+  packed.set_lse(fa4::test::kLseAddress);
+  CHECK(packed.cu_seqlens_q == kArrayAddress);
+  CHECK(packed.total_q == 90);
+  CHECK(packed.cu_seqlens_k == kArrayAddress + 64);
+  CHECK(packed.total_k == 150);
+  CHECK(packed.seqused_q == kArrayAddress + 128);
+  CHECK(packed.seqused_k == kArrayAddress + 256);
+  CHECK(packed.lse_head_stride == 90);
+  CHECK(packed.lse_batch_stride == 0);
+
+  Problem paged(FA4_FP16, {.batch = 3, .seq_q = 1, .seq_kv = 70, .q_heads = 4, .kv_heads = 2});
+  paged.set_pages(kArrayAddress, 5, 16, 20).set_k(fa4::test::kKAddress).set_v(fa4::test::kVAddress);
+  CHECK(paged.block_table == kArrayAddress);
+  CHECK(paged.block_table_stride == 5);
+  CHECK(paged.page_size == 16);
+  CHECK(paged.num_pages == 20);
+  for (const fa4_tensor* tensor : {&paged.k, &paged.v}) {
+    CHECK(tensor->batch_stride == 16 * 2 * 128);  // from page to page
+    CHECK(tensor->seq_stride == 2 * 128);
+    CHECK(tensor->head_stride == 128);
+  }
+}

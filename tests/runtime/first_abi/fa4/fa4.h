@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fa4: the forward pass of FlashAttention for NVIDIA Hopper (compute capability 9.0) and Blackwell (10.0, 10.3) behind one C
+ * ABI. The kernel for Blackwell is FlashAttention-4.
+ *
+ *     O = softmax(scale * Q K^T + mask) V
+ *
+ * The library opens the CUDA driver (libcuda.so.1, or a driver library that you name, the simulated one for
+ * instance), checks that its built-in image fits the device, and loads the kernels for it once, in fa4_create. A call of
+ * fa4_forward then describes tensor maps on the host and launches one kernel: it allocates nothing,
+ * synchronises nothing, loads nothing and reads no environment, so that it can be captured in a CUDA graph.
+ */
+#ifndef FA4_FA4_H
+#define FA4_FA4_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define FA4_API __attribute__((visibility("default")))
+#else
+#define FA4_API
+#endif
+
+/* Version of the structs below. A struct of another version is refused. */
+#define FA4_VERSION 1u
+
+typedef enum fa4_status {
+  FA4_OK = 0,
+  FA4_ERROR_INVALID_ARGUMENT = -1, /* a field has a value that no kernel accepts */
+  FA4_ERROR_UNSUPPORTED = -2,      /* a valid problem that this library has no kernel for */
+  FA4_ERROR_VERSION = -3,          /* struct_size or version of a params struct is not this library's */
+  FA4_ERROR_NO_DRIVER = -4,        /* the driver library cannot be opened, lacks a function or is a stub */
+  FA4_ERROR_NO_DEVICE = -5, /* the driver has no device, or the thread has no (or another) current context */
+  FA4_ERROR_ARCHITECTURE = -6, /* no kernel for this device; the message lists what the image holds */
+  FA4_ERROR_DRIVER = -7,       /* a driver call failed; the message has function, code, text and remedy */
+  FA4_ERROR_OUT_OF_MEMORY = -8 /* host memory, in fa4_create only */
+} fa4_status;
+
+typedef enum fa4_dtype { FA4_FP16 = 0, FA4_BF16 = 1 } fa4_dtype;
+
+/* What computes the exponentials of softmax. A Blackwell of compute capability 10.0 has few units for them, and its FMA pipe room:
+ * there a polynomial takes 38 of each 128, as exact as those units are. The bits of O and LSE differ between the two, and do not
+ * depend on anything else. Nobody has timed either; see docs/performance.md. */
+typedef enum fa4_exp2 {
+  FA4_EXP2_AUTO = 0,      /* polynomial on compute capability 10.0, else mufu */
+  FA4_EXP2_MUFU = 1,      /* all by the special function unit */
+  FA4_EXP2_POLYNOMIAL = 2 /* Blackwell alone */
+} fa4_exp2;
+
+typedef enum fa4_scheduler {
+  FA4_SCHEDULER_AUTO = 0,   /* LPT for causal problems, linear otherwise */
+  FA4_SCHEDULER_LINEAR = 1, /* tasks in storage order */
+  FA4_SCHEDULER_LPT = 2     /* longest processing time first */
+} fa4_scheduler;
+
+typedef struct fa4_context fa4_context;
+
+/* What fa4_create needs. Set struct_size = sizeof(fa4_create_params) and version = FA4_VERSION, zero the
+ * rest. */
+typedef struct fa4_create_params {
+  uint32_t struct_size;
+  uint32_t version;
+  const char* driver_library; /* path or soname for dlopen; NULL: libcuda.so.1 */
+  const void* image; /* fatbinary, cubin or NUL-terminated PTX in place of the built-in image; NULL: built-in.
+                        Borrowed until fa4_create returns. */
+  uint64_t reserved[4]; /* zero */
+} fa4_create_params;
+
+/* A (batch, sequence, head, head dimension) view of device memory; the head dimension has stride 1. Strides
+ * are in elements, non-negative, below 2^39, and multiples of 8 elements (16 bytes) for every dimension whose
+ * extent exceeds 1 (they are ignored for extent 1). Q, K and V may repeat data with stride 0. O may not
+ * overlap itself: taken from the smallest stride to the largest, each must step over all that the dimensions
+ * before it span. That O and the LSE do not overlap Q, K, V or each other is the caller's duty. */
+typedef struct fa4_tensor {
+  uint64_t data; /* CUdeviceptr, 16-byte aligned; may be 0 when the tensor has no elements */
+  int64_t batch_stride;
+  int64_t seq_stride;
+  int64_t head_stride;
+} fa4_tensor;
+
+/* NaN and infinities in the inputs:
+ * - V must be finite at every key below seq_kv, also at keys that a query does not see. Otherwise O of that
+ *   batch entry is unspecified for all query heads that share the KV head: a weight of 0 times NaN is NaN,
+ *   and how many rows it reaches depends on how the work is cut into tiles. The LSE does not depend on V.
+ * - A NaN in Q makes O and the LSE of its row (batch entry, query head, query) NaN if the row sees a key. A
+ *   NaN in K does the same to the rows that see its key, of the query heads that share the KV head.
+ * - An infinity in Q or K, like a dot product that leaves the range of fp32, gives infinite or NaN scores.
+ *   One of NaN, or of +inf with the sign of the scale, makes its row NaN; one of -inf has weight 0, as if
+ *   the key were masked, and a row of nothing but -inf has O = 0 and LSE = -inf.
+ * - No other row, head or batch entry changes by a bit. What lies beside the views, at key seq_kv and beyond
+ *   or between their rows, never matters. */
+
+/* One attention problem. Set struct_size = sizeof(fa4_forward_params) and version = FA4_VERSION, zero the
+ * rest. */
+typedef struct fa4_forward_params {
+  uint32_t struct_size;
+  uint32_t version;
+
+  int32_t dtype;     /* fa4_dtype of Q, K, V and O */
+  int32_t causal;    /* 0: every key is visible. 1: query i sees keys j <= i + seq_kv - seq_q (bottom-right
+                        aligned) */
+  int32_t scheduler; /* fa4_scheduler */
+  int32_t exp2;      /* fa4_exp2 */
+
+  /* Extents. A batch or seq_q of 0 is a successful no-op; every field is checked all the same. Lengths are at
+   * most 2^31 - 257, the others 2^31 - 1. With p = gcd(q_heads / kv_heads, t) and t = 128 rows of a Q tile on Blackwell, 64 on
+   * Hopper, the number of tasks, batch * (q_heads / p) * ceil(seq_q * p / r), is at most 2^31 - 1; r is 256 on Blackwell, 128 or
+   * 192 on Hopper. The order of tasks is static: no counter, no workspace. */
+  int64_t batch;    /* >= 0 */
+  int64_t seq_q;    /* >= 0 */
+  int64_t seq_kv;   /* >= 0; 0 gives O = 0 and LSE = -inf */
+  int64_t q_heads;  /* >= 1, a multiple of kv_heads */
+  int64_t kv_heads; /* >= 1 */
+  int64_t head_dim; /* 64 or 128 */
+
+  fa4_tensor q; /* (batch, seq_q, q_heads, head_dim) */
+  fa4_tensor k; /* (batch, seq_kv, kv_heads, head_dim) */
+  fa4_tensor v; /* (batch, seq_kv, kv_heads, head_dim) */
+  fa4_tensor o; /* (batch, seq_q, q_heads, head_dim), written */
+
+  /* Optional: natural-log sum of exponentials, fp32, element (b, h, i) at b * lse_batch_stride + h *
+   * lse_head_stride + i, written. A query that sees no key has -inf; beyond the range of fp32 it is an
+   * infinity. 0: not wanted, the strides are then ignored. 4-byte aligned; strides are non-negative and may
+   * not make it overlap itself. */
+  uint64_t lse;
+  int64_t lse_batch_stride; /* elements */
+  int64_t lse_head_stride;  /* elements */
+
+  double softmax_scale; /* 0: 1 / sqrt(head_dim). May be negative; its magnitude, also times log2(e), is a
+                           normal float */
+
+  void* workspace;         /* device memory of fa4_workspace_size() bytes; may be NULL when that is 0 */
+  uint64_t workspace_size; /* bytes */
+
+  void* stream; /* CUstream; NULL: the default stream of the current context */
+
+  int32_t
+      max_ctas; /* at most so many CTAs, never more than one for each SM of the device; 0: one for each SM */
+  int32_t reserved1;     /* zero */
+  uint64_t reserved2[4]; /* zero */
+} fa4_forward_params;
+
+/* Opens the driver and loads the image into the current CUDA context of the calling thread, which must exist
+ * and must outlive the fa4_context. On success *context is owned by the caller and freed with fa4_destroy. On
+ * failure *context is NULL. Thread-safe. */
+FA4_API fa4_status fa4_create(const fa4_create_params* params, fa4_context** context);
+
+/* Checks a problem as fa4_forward does, without launching. FA4_OK, or the code and fa4_last_error() that
+ * fa4_forward would give. Pure function of its arguments; context may be NULL: FA4_OK then if any device that there are
+ * kernels for takes it. Thread-safe. */
+FA4_API fa4_status fa4_supported(const fa4_context* context, const fa4_forward_params* params);
+
+/* Bytes of device workspace that fa4_forward needs for this problem, in *size. Thread-safe. */
+FA4_API fa4_status fa4_workspace_size(const fa4_context* context, const fa4_forward_params* params,
+                                      uint64_t* size);
+
+/* Launches the problem on params->stream and returns at once. The tensors must stay valid until the stream
+ * has passed it. If the result is not FA4_OK nothing was launched and nothing is written. Safe to call from
+ * several threads with several streams on one context; the calling thread's current CUDA context must be the
+ * one given at creation. */
+FA4_API fa4_status fa4_forward(const fa4_context* context, const fa4_forward_params* params);
+
+/* Unloads the image. Work that was launched must have finished, and the CUDA context must still exist. NULL
+ * is accepted. */
+FA4_API void fa4_destroy(fa4_context* context);
+
+/* A sentence about the last failure on the calling thread, "" if there was none; a success does not clear it.
+ * Valid until the next call on this thread. */
+FA4_API const char* fa4_last_error(void);
+
+/* A short name of a status code, e.g. "FA4_ERROR_UNSUPPORTED". Static storage. */
+FA4_API const char* fa4_status_name(fa4_status status);
+
+/* Version of the structs that the library was built with (FA4_VERSION). */
+FA4_API uint32_t fa4_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
