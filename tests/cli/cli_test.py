@@ -716,6 +716,12 @@ class Info(unittest.TestCase):
         for part in ("simulated", "sm_100f cubin", "fa4_forward_f16_d128_full", "fa4_forward_bf16_d128_causal", "setmaxnreg", "softmax 0",
                      "sKV slot 2", "P1", "O1", "p_o_rescale", "256", "TMABar", "TCGen05Bar", "MBarrier", "corr_epi.empty"):
             self.assertIn(part, text)
+        # Every kernel with its registers and shared memory, without stack and spills.
+        rows = re.findall(r"^  (fa4_forward_\w+) +sm_\d+\w +(\d+) +(\d+) +0 B +0 B +(\d+) of 232448 B$", text, flags=re.M)
+        self.assertEqual(len(rows), len(re.findall(r"^  fa4_forward_", text, flags=re.M)))
+        for name, threads, registers, shared in rows:
+            self.assertLessEqual(int(threads) * int(registers), 65536, name)
+            self.assertTrue(0 < int(shared) <= 232448, name)
 
     def test_version(self):
         self.assertRegex(fa4("--version"), r"^fa4 \d+\.\d+\.\d+\n$")

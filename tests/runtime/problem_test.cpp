@@ -345,6 +345,20 @@ TEST_CASE("any bits give a plan that the driver takes, or a sentence", "[runtime
     for (unsigned i = 0, changes = 1 + random() % 4; i < changes; ++i)
       *fields[random() % std::size(fields)] = any();
     if (random() % 8 == 0) problem.q.data = static_cast<uint64_t>(any());
+    if (random() % 4 == 0) {
+      int32_t* choices[] = {&problem.causal, &problem.diagonal_alignment, &problem.window, &problem.num_splits};
+      int64_t* numbers[] = {&problem.total_q,     &problem.total_k,     &problem.head_dim_v,   &problem.block_table_stride,
+                            &problem.page_size,   &problem.num_pages,   &problem.window_left,  &problem.window_right,
+                            &problem.alibi_batch_stride};
+      uint64_t* arrays[] = {&problem.cu_seqlens_q, &problem.cu_seqlens_k, &problem.seqused_q,   &problem.seqused_k,
+                            &problem.block_table,  &problem.sinks,        &problem.alibi_slopes};
+      for (int32_t* choice : choices) *choice = static_cast<int32_t>(random() % 2);
+      for (int64_t* number : numbers)
+        if (random() % 8 == 0) *number = any();
+      for (uint64_t* array : arrays)
+        if (random() % 16 == 0) *array = static_cast<uint64_t>(any());
+      if (problem.window) problem.window_left = any(), problem.window_right = any();
+    }
     Message message;
     fa4::Plan plan;
     const fa4_status status = fa4::plan_forward(problem, {&fa4::blackwell::kKernels, 148}, plan, message);

@@ -27,9 +27,9 @@ extern "C" {
 #endif
 
 /* Version of the structs below; one of another version is refused. Within a version the params structs only grow: a field keeps
- * its place and its meaning, new ones go behind the last, and a zero in a field is as if it were not there. So struct_size may be
- * another header's, from 8 to 4096 bytes: a shorter struct is read as if zeros followed, a longer one is taken if what this
- * library does not know of it is zero. */
+ * its place and its meaning, new ones go behind the last, and zero in a new one is what was before it. So struct_size may be that of
+ * an older or a newer header, from 8 to 4096 bytes: a shorter struct is read as if zeros followed, a longer one is taken if what
+ * this library does not know of it is zero. */
 #define FA4_VERSION 1u
 
 typedef enum fa4_status {
@@ -120,17 +120,20 @@ typedef struct fa4_tensor {
  * the logarithm of; a row that sees no key then has O = 0 and LSE = sink.
  *
  * With cu_seqlens_q, or cu_seqlens_k, batch entries of different lengths lie one behind the other in that side's tensors: entry b
- * is rows cu_seqlens[b] to cu_seqlens[b + 1], batch_stride is not used, and seq_q, or seq_kv, is a bound: the largest length. With
- * seqused_q or seqused_k only the first so many rows of an entry count. The lengths of an entry take the places of seq_q and seq_kv
- * above.
+ * is rows cu_seqlens[b] to cu_seqlens[b + 1], batch_stride is not used, and seq_q, or seq_kv, is a bound: the largest length. The
+ * LSE of row r, counted over all entries, is at h * lse_head_stride + r. With seqused_q or seqused_k only the first so many rows of
+ * an entry count. The lengths of an entry then take the places of seq_q and seq_kv above. Rows of O and the LSE that are no entry's
+ * are not written.
  *
- * With block_table, K and V lie in a pool of pages of page_size keys: batch_stride is then the stride from one page to the
- * next, seq_stride that of the keys inside, and key j of batch entry b is key j % page_size of page block_table[b *
- * block_table_stride + j / page_size].
+ * With block_table, K and V lie in a pool of num_pages pages of page_size keys: batch_stride is the stride from one page to the next,
+ * seq_stride that of the keys inside, and key j of batch entry b is key j % page_size of page
+ * block_table[b * block_table_stride + j / page_size].
  *
- * Not built yet, and refused with FA4_ERROR_UNSUPPORTED unless zero: cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k, block_table,
- * softcap, sinks, alibi_slopes. Of the other fields what amounts to no mask or to a bottom-right causal one is built, a head_dim_v
- * of head_dim, and one split. */
+ * Numbers on the device are not checked: lengths lie between 0 and their bound, pages of keys that count between 0 and num_pages - 1.
+ *
+ * Built today: masks that come to none or to causal from the bottom right, head_dim_v equal to head_dim, one split. Refused with
+ * FA4_ERROR_UNSUPPORTED: any other of these, and cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k, block_table, softcap, sinks and
+ * alibi_slopes unless zero. */
 
 /* One attention problem. Set struct_size = sizeof(fa4_forward_params) and version = FA4_VERSION, zero the
  * rest. A field that belongs to another, as total_q to cu_seqlens_q, must be zero without it. */
@@ -139,7 +142,7 @@ typedef struct fa4_forward_params {
   uint32_t version;
 
   int32_t dtype;     /* fa4_dtype of Q, K, V and O */
-  int32_t causal;    /* 0, or 1: query i sees keys j <= i + off; with the default alignment off is seq_kv - seq_q */
+  int32_t causal;    /* 0, or 1: query i sees keys j <= i + off, off being seq_kv - seq_q unless diagonal_alignment says otherwise */
   int32_t scheduler; /* fa4_scheduler */
   int32_t exp2;      /* fa4_exp2 */
 
@@ -184,8 +187,8 @@ typedef struct fa4_forward_params {
   uint64_t cu_seqlens_k; /* the same for K and V; not with block_table, which says where keys lie */
   uint64_t seqused_q;    /* batch elements */
   uint64_t seqused_k;    /* batch elements */
-  int64_t total_q;       /* with cu_seqlens_q: rows of Q, O and, as (q_heads, total_q) by lse_head_stride, of the LSE. A length */
-  int64_t total_k;       /* with cu_seqlens_k: rows of K and V. A length */
+  int64_t total_q;       /* with cu_seqlens_q: rows of Q, O and, (q_heads, total_q), of the LSE; no more than a length may be */
+  int64_t total_k;       /* with cu_seqlens_k: rows of K and V; no more than a length may be */
 
   int64_t head_dim_v; /* head dimension of V and O; 0: head_dim */
 
