@@ -108,6 +108,7 @@ FAKE cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUj
   ENTER;
   state.image = image;
   ++state.loads;
+  state.kernel_count = 0;
   *module = reinterpret_cast<CUmodule>(0x300);
   return CUDA_SUCCESS;
 }
@@ -121,6 +122,7 @@ FAKE cuModuleUnload(CUmodule module) {
 FAKE cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   ENTER;
   if (std::strcmp(name, state.missing_kernel) == 0) return CUDA_ERROR_NOT_FOUND;
+  if (state.kernel_count == fa4::test::FakeDriver::kMaxKernels) return CUDA_ERROR_OUT_OF_MEMORY;
   state.kernel_names[state.kernel_count++] = name;
   *function = reinterpret_cast<CUfunction>(uintptr_t{state.kernel_count});
   return CUDA_SUCCESS;

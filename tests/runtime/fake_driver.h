@@ -46,8 +46,8 @@ struct FakeDriver {
   // What happened.
   std::atomic<uint32_t> calls, loads, unloads, encodes, launch_count;
   const void* image;
-  static constexpr uint32_t kMaxKernels = 16;
-  const char* kernel_names[kMaxKernels];  // by handle - 1
+  static constexpr uint32_t kMaxKernels = 64;
+  const char* kernel_names[kMaxKernels];  // by handle - 1, of the last load; one too many is refused
   uint32_t kernel_count;
   uint32_t shared_bytes[kMaxKernels];  // granted, by handle - 1
   FakeLaunch launches[kMaxLaunches];
