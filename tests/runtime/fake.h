@@ -9,7 +9,7 @@
 
 #include "fa4/fa4.hpp"
 #include "fake_driver.h"
-#include "runtime/plan.h"
+#include "plans.h"
 #include "support/catch.h"
 
 namespace fa4::test {
@@ -70,18 +70,13 @@ inline bool same_launch(const FakeLaunch& launch, const Problem& problem, const 
   if (plan_forward(problem, {kernels_for(uint32_t(10 * driver.major + driver.minor)), uint32_t(driver.sm_count)}, plan, message) != FA4_OK)
     return false;
   const char* name = driver.kernel_names[reinterpret_cast<uintptr_t>(launch.function) - 1];
-  AttentionParams got = launch.params, want = plan.params;
+  const AttentionParams& got = launch.params;
   const bool maps = same_map(got.q, plan.q) && same_map(got.k, plan.k) && same_map(got.v, plan.v) &&
                     same_map(got.o, plan.o);
   return maps && std::strcmp(name, plan.kernel->entry) == 0 && launch.grid[0] == plan.grid &&
          launch.grid[1] == 1 && launch.grid[2] == 1 && launch.block[0] == plan.kernel->threads &&
          launch.block[1] == 1 && launch.block[2] == 1 && launch.shared_bytes == plan.kernel->shared_bytes &&
-         launch.stream == static_cast<CUstream>(problem.stream) && got.lse == want.lse &&
-         got.lse_batch_stride == want.lse_batch_stride && got.lse_head_stride == want.lse_head_stride &&
-         got.seq_q == want.seq_q && got.seq_kv == want.seq_kv &&
-         got.packed_heads_log2 == want.packed_heads_log2 && got.groups_per_kv_head == want.groups_per_kv_head &&
-         got.order == want.order && got.scale_log2 == want.scale_log2 && got.scale == want.scale &&
-         got.negate_scores == want.negate_scores;
+         launch.stream == static_cast<CUstream>(problem.stream) && same_scalars(launch.params, plan.params);
 }
 
 }  // namespace fa4::test

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masks, packed lengths, pages, splits, softcap, sinks and ALiBi as fields: a wrong value is refused by name, a right one of what is
 // not built too and with another code, and what amounts to something that is built gets the plan of that.
+#include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <string>
-#include <type_traits>
 #include <vector>
 
+#include "plans.h"
 #include "problems.h"
-#include "runtime/plan.h"
 #include "runtime/problem.h"
 #include "support/catch.h"
 
@@ -144,11 +145,8 @@ fa4_status check(const Problem& problem, const KernelList& kernels, std::string&
   return status;
 }
 
-// The plan, with zeros where it has nothing to say.
 Plan plan_of(const Problem& problem, const KernelList& kernels = fa4::hopper::kKernels) {
-  static_assert(std::is_trivially_copyable_v<Plan>);
   Plan plan;
-  std::memset(static_cast<void*>(&plan), 0, sizeof plan);
   Message message;
   const fa4_status status = fa4::plan_forward(problem, {&kernels, 132}, plan, message);
   INFO(message.text());
@@ -157,11 +155,8 @@ Plan plan_of(const Problem& problem, const KernelList& kernels = fa4::hopper::kK
 }
 
 bool same_plan(const Problem& a, const Problem& b) {
-  for (const KernelList* kernels : fa4::kArchitectures) {
-    const Plan of_a = plan_of(a, *kernels), of_b = plan_of(b, *kernels);
-    if (std::memcmp(&of_a, &of_b, sizeof of_a) != 0) return false;
-  }
-  return true;
+  return std::all_of(std::begin(fa4::kArchitectures), std::end(fa4::kArchitectures),
+                     [&](const KernelList* kernels) { return fa4::test::same_plan(plan_of(a, *kernels), plan_of(b, *kernels)); });
 }
 
 // By the definition in fa4.h.
