@@ -55,7 +55,7 @@ class TMABar : public BarrierRing {
 class TCGen05Bar : public BarrierRing {
  public:
   using BarrierRing::BarrierRing;
-  // Arrives when every MMA that this thread has issued so far is complete.
+  // Arrives when every MMA that the warp's elected lane has issued so far is complete. For all lanes of a warp.
   __device__ __forceinline__ void commit(int stage) const { ptx::tcgen05_commit(at(stage)); }
 };
 

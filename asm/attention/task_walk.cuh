@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tasks of a CTA, in order: for (TaskWalk<config> walk(params); walk.next();) ... walk.task ...
+// And the key blocks of all its tasks in one stream, for roles that begin with the next task before they are done with this one.
 #pragma once
 
 #include "task.h"
@@ -24,6 +25,36 @@ class TaskWalk {
  private:
   const AttentionParams& params_;
   int32_t wave_ = 0;
+};
+
+// Blocks of a task run from the last to the first. A task without blocks has no part in it.
+template <Config config>
+class BlockWalk {
+ public:
+  __device__ BlockWalk(const AttentionParams& params, const Mask<config.mask>& mask) : tasks_(params), mask_(mask) {}
+
+  __device__ __forceinline__ bool next() {
+    first = block == begin_;
+    while (block == begin_) {
+      if (!tasks_.next()) return false;
+      const BlockRegions visited = visited_blocks<config>(mask_, tasks_.task);
+      begin_ = visited.begin;
+      block = visited.end;
+    }
+    --block;
+    return true;
+  }
+
+  __device__ const Task& task() const { return tasks_.task; }
+  __device__ bool last() const { return block == begin_; }
+
+  int32_t block = 0;
+  bool first = false;  // of its task
+
+ private:
+  TaskWalk<config> tasks_;
+  const Mask<config.mask>& mask_;
+  int32_t begin_ = 0;
 };
 
 }  // namespace fa4

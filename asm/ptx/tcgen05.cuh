@@ -31,40 +31,48 @@ __device__ __forceinline__ void tcgen05_relinquish_alloc_permit() {
 }
 
 // tcgen05.mma.cta_group::1.kind::f16 [d], a-desc, b-desc, idesc, enable-input-d;   PTX ISA 8.6, 9.7.16.10.9.1
-// D = A B, plus D when `accumulate`. A and B in shared memory, K = 16. One thread issues; completion by
-// commit only.
+// D = A B, plus D when `accumulate`. A and B in shared memory, K = 16. All lanes of a warp call it with the same arguments, and
+// one issues, the one that elect.sync names: so ptxas keeps the arguments in uniform registers, and writes no election.
+// Completion by commit only.
 __device__ __forceinline__ void tcgen05_mma_f16_ss(uint32_t d, uint64_t a_desc, uint64_t b_desc,
                                                    uint32_t idesc, bool accumulate) {
   asm volatile(
       "{\n\t"
-      ".reg .pred p;\n\t"
+      ".reg .pred p, leader;\n\t"
+      "elect.sync _|leader, 0xffffffff;\n\t"
       "setp.ne.b32 p, %4, 0;\n\t"
-      "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, p;\n\t"
+      "@leader tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, p;\n\t"
       "}" ::"r"(d),
       "l"(a_desc), "l"(b_desc), "r"(idesc), "r"(static_cast<uint32_t>(accumulate))
       : "memory");
 }
 
 // tcgen05.mma.cta_group::1.kind::f16 [d], [a], b-desc, idesc, enable-input-d;      PTX ISA 8.6, 9.7.16.10.9.1
-// A in TMEM: two 16-bit elements a column, 8 columns for K = 16.
+// A in TMEM: two 16-bit elements a column, 8 columns for K = 16. Called as the one above.
 __device__ __forceinline__ void tcgen05_mma_f16_ts(uint32_t d, uint32_t a, uint64_t b_desc, uint32_t idesc,
                                                    bool accumulate) {
   asm volatile(
       "{\n\t"
-      ".reg .pred p;\n\t"
+      ".reg .pred p, leader;\n\t"
+      "elect.sync _|leader, 0xffffffff;\n\t"
       "setp.ne.b32 p, %4, 0;\n\t"
-      "tcgen05.mma.cta_group::1.kind::f16 [%0], [%1], %2, %3, p;\n\t"
+      "@leader tcgen05.mma.cta_group::1.kind::f16 [%0], [%1], %2, %3, p;\n\t"
       "}" ::"r"(d),
       "r"(a), "l"(b_desc), "r"(idesc), "r"(static_cast<uint32_t>(accumulate))
       : "memory");
 }
 
 // tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [barrier];   PTX ISA 8.6, 9.7.16.12.1
-// One arrival once every MMA that this thread issued before has completed. A CTA's own shared::cta address
-// names its own shared memory in shared::cluster as well.
+// One arrival once every MMA that the elected lane issued before has completed: called as the MMA is. A CTA's own shared::cta
+// address names its own shared memory in shared::cluster as well.
 __device__ __forceinline__ void tcgen05_commit(uint32_t barrier) {
-  asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(barrier)
-               : "memory");
+  asm volatile(
+      "{\n\t"
+      ".reg .pred leader;\n\t"
+      "elect.sync _|leader, 0xffffffff;\n\t"
+      "@leader tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];\n\t"
+      "}" ::"r"(barrier)
+      : "memory");
 }
 
 // tcgen05.fence::before_thread_sync;                                                 PTX ISA 8.6, 9.7.16.11.1
@@ -138,6 +146,17 @@ __device__ __forceinline__ void tcgen05_st_32x32b(uint32_t taddr, const float (&
       :
       : "r"(taddr), "f"(r[0]), "f"(r[1]), "f"(r[2]), "f"(r[3]), "f"(r[4]), "f"(r[5]), "f"(r[6]), "f"(r[7]),
         "f"(r[8]), "f"(r[9]), "f"(r[10]), "f"(r[11]), "f"(r[12]), "f"(r[13]), "f"(r[14]), "f"(r[15])
+      : "memory");
+}
+
+// tcgen05.st.sync.aligned.32x32b.x8.b32 [taddr], {r0..r7};                            PTX ISA 8.6, 9.7.16.8.4
+__device__ __forceinline__ void tcgen05_st_32x32b(uint32_t taddr, const uint32_t (&r)[8]) {
+  asm volatile(
+      "tcgen05.st.sync.aligned.32x32b.x8.b32 [%0], {"
+      "%1, %2, %3, %4, %5, %6, %7, %8"
+      "};"
+      :
+      : "r"(taddr), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "r"(r[4]), "r"(r[5]), "r"(r[6]), "r"(r[7])
       : "memory");
 }
 

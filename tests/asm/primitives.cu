@@ -88,7 +88,7 @@ extern "C" __global__ void use_tcgen05(uint32_t shared, uint64_t a, uint64_t b, 
   tcgen05_fence_before_thread_sync();
   tcgen05_fence_after_thread_sync();
   float f16[16], f32[32];
-  uint32_t u16[16];
+  uint32_t u16[16], u8[8];
   tcgen05_ld_32x32b(f16, 0);
   tcgen05_ld_32x32b(f32, 16);
   tcgen05_wait_ld();
@@ -98,6 +98,8 @@ extern "C" __global__ void use_tcgen05(uint32_t shared, uint64_t a, uint64_t b, 
   for (int i = 0; i < 16; ++i) u16[i] = u[i];
   tcgen05_st_32x32b(48, f16);
   tcgen05_st_32x32b(64, u16);
+  for (int i = 0; i < 8; ++i) u8[i] = u[16 + i];
+  tcgen05_st_32x32b(80, u8);
   tcgen05_wait_st();
   tcgen05_dealloc<512>(0);
 }

@@ -32,10 +32,11 @@ template <Config config>
 void check_layout() {
   using L = fa4::blackwell::Layout<config>;
   INFO("head dimensions " << config.qk_dim << " and " << config.v_dim);
-  // Tensor memory: two S, an O for each Q stage, P in its S.
+  // Tensor memory: two S or three, an O for each Q stage, P in its S.
+  CHECK(L::s_buffers == (config.v_dim == 64 ? 3 : 2));
   std::vector<Range> columns;
-  for (int i = 0; i < 2; ++i) {
-    const int s = L::s_column + i * L::s_stage_columns, p = L::p_column + i * L::s_stage_columns;
+  for (int i = 0; i < L::s_buffers; ++i) {
+    const int s = L::s_column + i * L::s_columns, p = L::p_column + i * L::s_columns;
     columns.push_back({s, s + config.block_keys});
     CHECK((p >= s && p + config.block_keys / 2 <= s + config.block_keys));
   }
@@ -81,7 +82,7 @@ void check_layout() {
   CHECK(table[fa4::blackwell::BarrierId::q_full].bytes == uint32_t(128 * config.qk_dim * 2));
   CHECK(table[fa4::blackwell::BarrierId::kv_full].bytes == uint32_t(config.block_keys * config.qk_dim * 2));
   CHECK(int(table[fa4::blackwell::BarrierId::kv_full].stages) == config.kv_slots);
-  CHECK(int(table[fa4::blackwell::BarrierId::s_ready].stages) == config.q_stages);
+  CHECK(int(table[fa4::blackwell::BarrierId::s_ready].stages) == L::s_buffers);
 }
 
 template <int qk_dim, int v_dim>

@@ -78,9 +78,8 @@ std::vector<fa4sim_event> traced(const Problem& problem, fa4_scheduler scheduler
 }
 
 template <typename L>
-bool is_mma_of(const fa4sim_event& e, uint32_t stage) {
-  return e.kind == FA4SIM_EVENT_MMA && (e.address == L::s_column + stage * L::s_stage_columns ||
-                                        e.address == L::o_column + stage * L::o_stage_columns);
+bool is_value_mma_of(const fa4sim_event& e, uint32_t stage) {
+  return e.kind == FA4SIM_EVENT_MMA && e.address == L::o_column + stage * L::o_stage_columns;
 }
 
 constexpr std::array<uint64_t, 4> kNoStores{0, 0, 0, 0};
@@ -166,31 +165,38 @@ PROMISE("the MMA warp issues in the order of the choreography") {
   using L = Sizes<dim>;
   const Problem problem{Dtype::fp16, false, 1, 256, 640, 1, 1, 0, dim};
   const int blocks = 5;
-  std::vector<std::string> expected{"S0", "S1"};
-  for (int i = 1; i < blocks; ++i) expected.insert(expected.end(), {"O0", "S0", "O1", "S1"});
-  expected.insert(expected.end(), {"O0", "O1"});
+  // Scores are two S ahead of the values, or three. The n-th of either is of stage n % 2, and S lies in buffer n % 2 or n % 3.
+  std::vector<std::string> expected;
+  for (int n = 0; n < L::s_buffers; ++n) expected.push_back("S" + std::to_string(n % 2));
+  for (int n = 0; n < 2 * blocks; ++n) {
+    expected.push_back("O" + std::to_string(n % 2));
+    if (n + L::s_buffers < 2 * blocks) expected.push_back("S" + std::to_string((n + L::s_buffers) % 2));
+  }
 
   std::vector<std::string> issued;
-  int step = 0;
+  int step = 0, scores = 0, values = 0;
   for (const fa4sim_event& e : traced(problem)) {
     if (e.kind != FA4SIM_EVENT_MMA) continue;
     CHECK(e.warp == uint32_t(L::mma_warp));
     const bool value = e.address >= L::o_column;
     CHECK(bool(e.a_in_tmem) == value);
-    const uint32_t stage = value ? (e.address - L::o_column) / L::o_stage_columns
-                                 : (e.address - L::s_column) / L::s_stage_columns;
+    const uint32_t buffer = uint32_t((value ? values : scores) % L::s_buffers);
+    const uint32_t stage = value ? (e.address - L::o_column) / L::o_stage_columns : uint32_t(scores % 2);
+    if (!value) CHECK(e.address == L::s_column + buffer * L::s_columns);
     if (step == 0) {
       issued.push_back((value ? "O" : "S") + std::to_string(stage));
     } else {
       CHECK(issued.back() == (value ? "O" : "S") + std::to_string(stage));
     }
-    if (value) CHECK(e.source == L::p_column + stage * L::s_stage_columns + uint32_t(step) * kMmaK / 2);
-    if (++step == (value ? L::value_steps : L::score_steps)) step = 0;
+    if (value) CHECK(e.source == L::p_column + buffer * L::s_columns + uint32_t(step) * kMmaK / 2);
+    if (++step < (value ? L::value_steps : L::score_steps)) continue;
+    step = 0;
+    ++(value ? values : scores);
   }
   CHECK(issued == expected);
 }
 
-PROMISE("the load warp brings Q0, K, Q1, V, then K and V in descending order") {
+PROMISE("the load warp brings Q0, K, Q1, then V and K in descending order, as the MMA warp wants them") {
   constexpr const Config& config = kConfig<dim>;
   using L = Sizes<dim>;
   const Problem problem{Dtype::fp16, false, 1, 256, 640, 1, 1, 0, dim};
@@ -201,7 +207,8 @@ PROMISE("the load warp brings Q0, K, Q1, V, then K and V in descending order") {
     rows.push_back(e.coordinates[2]);
     destinations.push_back(e.address);
   }
-  CHECK(rows == std::vector<int32_t>{0, 512, 128, 512, 384, 384, 256, 256, 128, 128, 0, 0});
+  CHECK(rows == (L::scores_ahead ? std::vector<int32_t>{0, 512, 128, 384, 512, 256, 384, 128, 256, 0, 128, 0}
+                                 : std::vector<int32_t>{0, 512, 128, 512, 384, 384, 256, 256, 128, 128, 0, 0}));
   REQUIRE(destinations.size() == 12);
   const uint32_t base = destinations[0];  // Q stage 0 is the first tile of shared memory
   const auto kv = [&](uint32_t slot) {
@@ -222,22 +229,23 @@ PROMISE("softmax of one stage runs while the MMA of the other is in flight") {
       uint64_t begin, end;
     };
     std::vector<Step> steps;
-    bool storing = true;
+    // A step ends with the store of the last columns of P: the first ones may be stored, and S loaded, once more before.
+    bool stored = true;
     for (const fa4sim_event& e : events) {
       if (e.warp != uint32_t(L::softmax_warp) + stage * kWarpsPerRole) continue;
       if (e.kind == FA4SIM_EVENT_TMEM_LOAD) {
-        if (storing) steps.push_back({e.begin, e.end});
-        storing = false;
+        if (stored) steps.push_back({e.begin, e.end});
+        stored = false;
       } else if (e.kind == FA4SIM_EVENT_TMEM_STORE) {
         REQUIRE(!steps.empty());
-        storing = true;
+        stored = (e.address - L::p_column) % L::s_columns == L::p_columns * 3 / 4;
         steps.back().end = std::max(steps.back().end, e.end);
       }
     }
     REQUIRE(steps.size() == 8);
     for (size_t i = 1; i + 1 < steps.size(); ++i) {
       const auto overlaps = std::count_if(events.begin(), events.end(), [&](const fa4sim_event& e) {
-        return is_mma_of<L>(e, 1 - stage) && e.begin < steps[i].end && e.end > steps[i].begin;
+        return is_value_mma_of<L>(e, 1 - stage) && e.begin < steps[i].end && e.end > steps[i].begin;
       });
       INFO("stage " << stage << ", step " << i);
       CHECK(overlaps > 0);

@@ -56,8 +56,8 @@ __device__ __forceinline__ void forward(const AttentionParams& params) {
     correction_role<config>(cta);
   } else {
     ptx::setmaxnreg_dec<L::other_registers>();
+    if (warp == L::mma_warp) mma_role<config>(cta);
     const bool elected = ptx::elect_sync();
-    if (warp == L::mma_warp && elected) mma_role<config>(cta);
     if (warp == L::load_warp && elected) load_role<config>(cta);
     if (warp == L::store_warp && elected) store_role<config>(cta);
   }

@@ -6,6 +6,7 @@
 
 #include "../barrier_row.h"
 #include "../config.h"
+#include "tmem.h"
 
 // ROW(id, name, flavour, stages, arrivals, bytes, who signals, who waits, what a completed phase says). `config` is the
 // specialisation; where K and V tiles are unlike, kv.full has the bytes of a K block, and the load role announces V's.
@@ -19,9 +20,9 @@
       "load (1 lane) and TMA", "mma", "K or V block has landed in the slot")                                          \
   ROW(kv_empty, "kv.empty", tcgen05, config.kv_slots, 1, 0,                                                           \
       "mma (commit)", "load", "MMAs of both stages have read the slot")                                               \
-  ROW(s_ready, "s_ready", tcgen05, config.q_stages, 1, 0,                                                             \
+  ROW(s_ready, "s_ready", tcgen05, s_buffers(config), 1, 0,                                                           \
       "mma (commit)", "softmax of the stage",                                                                         \
-      "scores are in TMEM, and the value MMA of the block before is complete")                                        \
+      "scores are in TMEM; two S: and the value MMA of the block before is complete")                                 \
   ROW(p_o_rescale, "p_o_rescale", counted, config.q_stages, 256, 0,                                                   \
       "softmax of the stage (128), correction (128)", "mma", "3/4 of P stored; O rescaled or released")               \
   ROW(p_tail, "p_tail", counted, config.q_stages, 128, 0,                                                             \
@@ -30,9 +31,9 @@
       "softmax of the stage (128)", "correction",                                                                     \
       "scale of a block, or sum and maximum of the task, are in shared memory")                                       \
   ROW(softmax_corr_empty, "softmax_corr.empty", counted, config.q_stages, 128, 0,                                     \
-      "correction (128)", "softmax of the stage", "that message has been read")                                       \
+      "correction (128)", "softmax of the stage", "that message has been acted upon: O is rescaled or released")      \
   ROW(o_ready, "o_ready", tcgen05, config.q_stages, 1, 0,                                                             \
-      "mma (commit)", "correction", "last value MMA of the task is complete")                                         \
+      "mma (commit)", "correction", "value MMA is complete, of the task's last block; three S: of each")              \
   ROW(corr_epi_full, "corr_epi.full", counted, config.q_stages, 128, 0,                                               \
       "correction (128)", "store", "O tile is in shared memory")                                                      \
   ROW(corr_epi_empty, "corr_epi.empty", counted, config.q_stages, 1, 0,                                               \

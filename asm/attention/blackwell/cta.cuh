@@ -7,6 +7,22 @@
 
 namespace fa4::blackwell {
 
+// Which S in TMEM a role is at: score MMAs take them in turn, for stage 0 and 1 of a block, then of the next. `number` counts them,
+// modulo two rounds. Where there are two, each stage has its own.
+template <Config config>
+struct SCursor {
+  static constexpr int buffers = Layout<config>::s_buffers;
+  int number;
+  __device__ __forceinline__ int buffer(int stage) const {
+    return buffers == 2 ? stage : number < buffers ? number : number - buffers;
+  }
+  __device__ __forceinline__ uint32_t phase() const { return number < buffers ? 0 : 1; }
+  __device__ __forceinline__ void advance(int steps) {
+    number += steps;
+    if (number >= 2 * buffers) number -= 2 * buffers;
+  }
+};
+
 template <Config config>
 struct Cta {
   using L = Layout<config>;
@@ -40,8 +56,8 @@ struct Cta {
   }
 
   // Addresses of tensor memory: of a whole accumulator, for MMAs, or with the lanes that the warp of `row` can reach.
-  __device__ __forceinline__ uint32_t s_tmem(int stage) const { return tmem + L::s_column + stage * L::s_stage_columns; }
-  __device__ __forceinline__ uint32_t p_tmem(int stage) const { return tmem + L::p_column + stage * L::s_stage_columns; }
+  __device__ __forceinline__ uint32_t s_tmem(int buffer) const { return tmem + L::s_column + buffer * L::s_columns; }
+  __device__ __forceinline__ uint32_t p_tmem(int buffer) const { return tmem + L::p_column + buffer * L::s_columns; }
   __device__ __forceinline__ uint32_t o_tmem(int stage) const { return tmem + L::o_column + stage * L::o_stage_columns; }
   __device__ __forceinline__ Cta of_row(int row) const {
     Cta cta = *this;

@@ -7,10 +7,11 @@
 
 namespace fa4::blackwell {
 
-// Of 128 columns 38, by the column alone, so that the bits of a row do not depend on whether its block is masked: the first ones of
-// each chunk of 32, fewer in the last, which the tensor core waits for once more. More would want more registers than there are.
+// Of 128 columns 36, by the column alone, so that the bits of a row do not depend on whether its block is masked: a third of
+// each chunk of 32, none of the first 16, which MUFU has before the maximum is known (softmax.cuh), and few of the last, which
+// the tensor core waits for once more. More would want more registers than there are.
 FA4_HOST_DEVICE constexpr bool by_polynomial(int chunk, int column) {
-  return column < (chunk < 2 ? 12 : chunk == 2 ? 10 : 4);
+  return chunk == 0 ? column >= 16 && column < 26 : column < (chunk < 3 ? 12 : 2);
 }
 
 // Of degree 5: 1 + f (c1 + f (c2 + f (c3 + f (c4 + f c5)))), the best of those that are 1 for 0 and 2 for 1, so that nothing jumps

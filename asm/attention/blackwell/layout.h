@@ -8,22 +8,21 @@
 
 #include "../config.h"
 #include "barrier_table.h"
+#include "tmem.h"
 
 namespace fa4::blackwell {
 
-inline constexpr int kTmemColumns = 512;  // all of them, of 32 bits
 inline constexpr int kTileRows = 128;     // of a Q tile: M of an MMA
 
 // Correction rescales O, and the epilogue reads it, in chunks of this many columns.
 inline constexpr int kRescaleTile = 16;
 
-// The choices for a head dimension. 128: the seed's. 64: tiles are half as large, so the ring is five slots deep, two blocks
-// and a half, in less memory than the seed's three; 128 columns of TMEM stay free, since a P beside its S would gain
-// nothing: one thread issues the value MMA that reads P before the score MMA that overwrites it. 192 with 128: O over Q, a ring of unlike tiles. 256: TMEM holds one
-// O of 256 columns beside the two S, so there is one Q stage.
+// The choices for a head dimension. 128: the seed's. 64: tiles are half as large, so the ring is six slots deep, three blocks, in
+// the memory of the seed's three; so is O, which leaves room for a third S. 192 with 128: O over Q, a ring of unlike tiles.
+// 256: TMEM holds one O of 256 columns beside the two S, so there is one Q stage.
 constexpr Config make_config(ElementType element, MaskKind mask, int qk_dim, int v_dim, Exp2 exp2 = Exp2::mufu) {
   Config config{element, mask, qk_dim, v_dim, kTileRows, 2, 128, 3, OPlace::own, exp2};
-  if (qk_dim <= 64) config.kv_slots = 5;
+  if (qk_dim <= 64) config.kv_slots = 6;
   if (qk_dim > 128) config.o_place = OPlace::over_q;
   if (v_dim > 128) config.q_stages = 1;
   if (v_dim > 128) config.kv_slots = 2;
@@ -49,13 +48,16 @@ struct Layout {
                     (config.q_stages * softmax_registers + correction_registers + other_registers) ==
                 kRegistersPerSm);
 
-  // TMEM, in columns. Two S: of two Q stages, or of two blocks of the one. P (16 bit) lies in the upper half of the S it
-  // came from. Behind them an O for each Q stage.
-  static constexpr int s_stage_columns = config.block_keys;
+  // TMEM, in columns: all S, and behind them an O for each Q stage. P (16 bit) lies in the upper half of the S it came from.
+  static constexpr int s_buffers = blackwell::s_buffers(config);
+  // With a third S, the scores of a block are there before the value MMA of the block before: s_ready does not speak for it, and
+  // O is still only after o_ready, once a block. With two, o_ready comes once a task.
+  static constexpr bool scores_ahead = s_buffers > 2;
+  static constexpr int s_columns = config.block_keys;
   static constexpr int p_columns = config.block_keys * kElementBytes / 4;
   static constexpr int s_column = 0;
-  static constexpr int p_column = s_column + s_stage_columns - p_columns;
-  static constexpr int o_column = s_column + 2 * s_stage_columns;
+  static constexpr int p_column = s_column + s_columns - p_columns;
+  static constexpr int o_column = s_column + s_buffers * s_columns;
   static constexpr int o_stage_columns = config.v_dim;
   static constexpr int used_columns = o_column + config.q_stages * o_stage_columns;
   static_assert(used_columns <= kTmemColumns);

@@ -14,7 +14,7 @@ namespace fa4::blackwell {
 constexpr uint32_t name_count(const Config& config) {
   const uint32_t stages = static_cast<uint32_t>(config.q_stages);
   return (stages + 5) + barrier_table(config).slots() + (2 * stages + static_cast<uint32_t>(config.kv_slots) + 2 * stages + 2) +
-         (4 + stages);
+         (2 * static_cast<uint32_t>(s_buffers(config)) + stages);
 }
 
 template <Config config>
@@ -46,9 +46,9 @@ constexpr NameTableBuilder<name_count(config)> build_name_table() {
   b.add_shared(L::barriers_offset, L::barriers_bytes, "barriers");
   b.add_shared(L::tmem_base_offset, 4, "TMEM base");
 
-  for (int i = 0; i < 2; ++i) {
-    const int s = L::s_column + i * L::s_stage_columns, p = L::p_column + i * L::s_stage_columns;
-    b.add(NameKind::tmem, s, s + L::s_stage_columns, "S%", i);
+  for (int i = 0; i < L::s_buffers; ++i) {
+    const int s = L::s_column + i * L::s_columns, p = L::p_column + i * L::s_columns;
+    b.add(NameKind::tmem, s, s + L::s_columns, "S%", i);
     b.add(NameKind::tmem, p, p + L::p_columns, "P%", i);
   }
   for (int i = 0; i < config.q_stages; ++i) {

@@ -9,6 +9,7 @@ namespace fa4::blackwell {
 
 // A row of scores is worked on in chunks of 32 columns.
 inline constexpr int kChunkColumns = 32;
+inline constexpr int kEarlyColumns = 16;  // of the first chunk, whose P does not wait for the block's maximum
 template <int chunks>
 using ScoreRow = float[chunks][kChunkColumns];
 
@@ -110,13 +111,13 @@ __device__ __forceinline__ void exp2_polynomial(float& low, float& high, ptx::f3
   high = __uint_as_float((__float_as_uint(shifted_high) << 23) + __float_as_uint(high));
 }
 
-// Scores of chunk number `chunk` to probabilities, in place.
-template <Exp2 exp2>
+// Scores of the columns from `begin` to `end` of chunk number `chunk` to probabilities, in place.
+template <Exp2 exp2, int begin, int end>
 __device__ __forceinline__ void exponentials(float (&s)[kChunkColumns], int chunk, float scale_log2, float offset) {
   const ptx::f32x2 scale2 = ptx::mov_pack_f32x2(scale_log2, scale_log2);
   const ptx::f32x2 offset2 = ptx::mov_pack_f32x2(offset, offset);
 #pragma unroll
-  for (int i = 0; i < kChunkColumns; i += 2) {
+  for (int i = begin; i < end; i += 2) {
     const ptx::f32x2 x = ptx::fma_rn_f32x2(ptx::mov_pack_f32x2(s[i], s[i + 1]), scale2, offset2);
     if (exp2 == Exp2::polynomial && by_polynomial(chunk, i)) {
       exp2_polynomial(s[i], s[i + 1], x);
@@ -129,12 +130,14 @@ __device__ __forceinline__ void exponentials(float (&s)[kChunkColumns], int chun
   }
 }
 
-// 32 probabilities to 16 columns of P: even key in the low half.
-template <ElementType element>
-__device__ __forceinline__ void pack_chunk(uint32_t (&packed)[kChunkColumns / 2],
-                                           const float (&p)[kChunkColumns]) {
+// The same, and P of these columns to TMEM: two to a column of `p_tmem`, the even key in the low half.
+template <Config config, int begin, int end>
+__device__ __forceinline__ void store_p(uint32_t p_tmem, float (&s)[kChunkColumns], int chunk, float scale_log2, float offset) {
+  exponentials<config.exp2, begin, end>(s, chunk, scale_log2, offset);
+  uint32_t packed[(end - begin) / 2];
 #pragma unroll
-  for (int i = 0; i < kChunkColumns / 2; ++i) packed[i] = pack<element>(p[2 * i], p[2 * i + 1]);
+  for (int i = begin; i < end; i += 2) packed[(i - begin) / 2] = pack<config.element>(s[i], s[i + 1]);
+  ptx::tcgen05_st_32x32b(p_tmem + (chunk * kChunkColumns + begin) / 2, packed);
 }
 
 }  // namespace fa4::blackwell

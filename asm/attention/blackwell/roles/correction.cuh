@@ -5,7 +5,7 @@
 //
 // It owns the third gate of the value MMA, its half of p_o_rescale: one arrival per stage and block. For the
 // first block of a task there is nothing to rescale, and O is "released": at the start of the kernel, and
-// after an epilogue has read the O of the task before.
+// after an epilogue has read the O of the task before. Behind each arrival it gives the message slot back.
 #pragma once
 
 #include <math_constants.h>
@@ -68,13 +68,18 @@ __device__ __forceinline__ void normalise_o(uint32_t o_tmem, float sum, uint8_t*
 
 template <Config config>
 __device__ __forceinline__ void correction_role(const Cta<config>& cta) {
+  using L = Layout<config>;
   const AttentionParams& params = cta.params;
   const int row = static_cast<int>(threadIdx.x) % kTileRows;
   uint32_t message_phase = 0;  // consumer of softmax_corr; both stages turn once a block
-  uint32_t o_phase = 0;
+  uint32_t o_phase = 0;        // turns with every commit of o_ready
   uint32_t epi_phase = 1;  // producer of corr_epi
 
-  for (int stage = 0; stage < config.q_stages; ++stage) cta.bar.p_o_rescale.arrive(stage);  // O starts released
+  const auto release_o = [&](int stage) {  // to the value MMA; and the message slot to softmax
+    cta.bar.p_o_rescale.arrive(stage);
+    cta.bar.softmax_corr_empty.arrive(stage);
+  };
+  for (int stage = 0; stage < config.q_stages; ++stage) release_o(stage);  // as O starts
 
   const auto store_lse = [&](const Task& task, int stage, float lse) {
     const int32_t position = task.row_position(stage, row);
@@ -95,16 +100,18 @@ __device__ __forceinline__ void correction_role(const Cta<config>& cta) {
       for (int stage = 0; stage < config.q_stages; ++stage) {
         cta.bar.softmax_corr_full.wait_warp(stage, message_phase);
         const float factor = cta.scale_or_sum(stage, row);
-        cta.bar.softmax_corr_empty.arrive(stage);
-        // The message came after s_ready, and so after the value MMA of the block before: O stands still.
+        // O stands still: the value MMA of the block before is complete. Where scores are not ahead, the message came after
+        // s_ready, which says so.
+        if constexpr (L::scores_ahead) cta.bar.o_ready.wait_warp(stage, o_phase);
         if (ptx::vote_sync_any(factor < 1.0f)) {
           ptx::tcgen05_fence_after_thread_sync();
           rescale_o<config>(cta.of_row(row).o_tmem(stage), factor);
         }
         ptx::tcgen05_fence_before_thread_sync();
-        cta.bar.p_o_rescale.arrive(stage);
+        release_o(stage);
       }
       message_phase ^= 1;
+      if constexpr (L::scores_ahead) o_phase ^= 1;
     }
 
 #pragma unroll 1
@@ -121,14 +128,12 @@ __device__ __forceinline__ void correction_role(const Cta<config>& cta) {
       cta.bar.softmax_corr_full.wait_warp(stage, message_phase);
       const float sum = cta.scale_or_sum(stage, row);
       const float maximum = cta.row_max(stage, row);
-      cta.bar.softmax_corr_empty.arrive(stage);
-
       cta.bar.o_ready.wait_warp(stage, o_phase);
       ptx::tcgen05_fence_after_thread_sync();
       cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);
       normalise_o<config>(cta.of_row(row).o_tmem(stage), sum, cta.o_bytes(stage), row);
       ptx::tcgen05_fence_before_thread_sync();
-      cta.bar.p_o_rescale.arrive(stage);  // O is released for the next task
+      release_o(stage);  // for the next task
       hand_over(stage);
       store_lse(walk.task, stage, sum == 0.0f ? -CUDART_INF_F : maximum * params.scale + logf(sum));
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Load: one lane that moves Q, K and V into shared memory, always a step ahead of the MMA driver.
-//   Q0, K[n-1], Q1, V[n-1], then K[i], V[i] for i = n-2 .. 0
+// Load: one lane that moves Q, K and V into shared memory, always a step ahead of the MMA driver, in the order in which it
+// wants them.
+//   two S in TMEM      Q0, K[n-1], Q1, V[n-1], then K[i], V[i] for i = n-2 .. 0, and so on with the next task
+//   three              the same with each K one block earlier: Q0, K[n-1], Q1, K[n-2], V[n-1], K[n-3], V[n-2] ...
 // Skipped blocks are not loaded; a task without blocks loads nothing at all.
 #pragma once
 
@@ -18,41 +20,43 @@ __device__ __forceinline__ void prefetch_tensor_maps(const AttentionParams& para
 
 template <Config config>
 __device__ __forceinline__ void load_role(const Cta<config>& cta) {
+  using L = Layout<config>;
   const AttentionParams& params = cta.params;
 
   uint32_t q_phase = 1;  // both stages turn once a task
   auto kv = PipelineState<config.kv_slots>::producer();
 
-  for (TaskWalk<config> walk(params); walk.next();) {
-    const Task& task = walk.task;
-    const BlockRegions blocks = visited_blocks<config>(cta.mask, task);
-    if (blocks.end == blocks.begin) continue;
-
-    const auto load_q = [&](int stage) {
-      cta.bar.q_empty.wait(stage, q_phase);
-      cta.bar.q_full.arrive_expect_tx(stage, config.q_tile_bytes());
-      const int32_t coordinates[5] = {0, task.first_head, task.q_origin + task.position(stage), 0, task.batch};
-      ptx::cp_async_bulk_tensor_load(cta.q_tile(stage), &params.q, coordinates, cta.bar.q_full.address(stage));
-    };
-    const auto load_kv = [&](const CUtensorMap& tensor, uint32_t tile, int bytes, int32_t block) {
-      cta.bar.kv_empty.wait(kv.index, kv.phase);
-      cta.bar.kv_full.arrive_expect_tx(kv.index, bytes);
-      const int32_t coordinates[5] = {0, task.kv_head, task.kv_origin + block * config.block_keys, 0, task.batch};
-      ptx::cp_async_bulk_tensor_load(tile, &tensor, coordinates, cta.bar.kv_full.address(kv.index));
-      kv.advance();
-    };
-    const auto load_k = [&](int32_t block) { load_kv(params.k, cta.k_tile(kv.index), config.k_tile_bytes(), block); };
-    const auto load_v = [&](int32_t block) { load_kv(params.v, cta.v_tile(kv.index), config.v_tile_bytes(), block); };
-
-    load_q(0);
-    load_k(blocks.end - 1);
-    load_q(1);
-    load_v(blocks.end - 1);
-    for (int32_t block = blocks.end - 2; block >= blocks.begin; --block) {
-      load_k(block);
-      load_v(block);
-    }
+  const auto load_q = [&](const Task& task, int stage) {
+    cta.bar.q_empty.wait(stage, q_phase);
+    cta.bar.q_full.arrive_expect_tx(stage, config.q_tile_bytes());
+    const int32_t coordinates[5] = {0, task.first_head, task.q_origin + task.position(stage), 0, task.batch};
+    ptx::cp_async_bulk_tensor_load(cta.q_tile(stage), &params.q, coordinates, cta.bar.q_full.address(stage));
+  };
+  const auto load_kv = [&](const BlockWalk<config>& walk, const CUtensorMap& tensor, uint32_t tile, int bytes) {
+    const Task& task = walk.task();
+    cta.bar.kv_empty.wait(kv.index, kv.phase);
+    cta.bar.kv_full.arrive_expect_tx(kv.index, bytes);
+    const int32_t coordinates[5] = {0, task.kv_head, task.kv_origin + walk.block * config.block_keys, 0, task.batch};
+    ptx::cp_async_bulk_tensor_load(tile, &tensor, coordinates, cta.bar.kv_full.address(kv.index));
+    kv.advance();
+  };
+  BlockWalk<config> keys(params, cta.mask), values(params, cta.mask);
+  bool more_keys = true;
+  const auto load_k = [&] {
+    more_keys = more_keys && keys.next();
+    if (!more_keys) return;
+    if (keys.first) load_q(keys.task(), 0);
+    load_kv(keys, params.k, cta.k_tile(kv.index), config.k_tile_bytes());
+    if (!keys.first) return;
+    load_q(keys.task(), 1);
     q_phase ^= 1;
+  };
+
+  if constexpr (L::scores_ahead) load_k();
+  load_k();
+  while (values.next()) {
+    load_kv(values, params.v, cta.v_tile(kv.index), config.v_tile_bytes());
+    load_k();
   }
 
   // Until every slot is free once more: a commit that is still under way would arrive in the shared memory of

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// MMA: one lane of one warp drives both matrix products of both Q stages, in one program order.
+// MMA: one warp drives both matrix products of both Q stages, in one program order.
 //
-//   S0 S1 | P0V S0' P1V S1' | P0V S0' P1V S1' | ... | P0V P1V
+//   two S      S0 S1      | P0V S0' P1V S1'  | P0V S0' P1V S1'  | ... | P0V P1V
+//   three S    S0 S1 S0'  | P0V S1' P1V S0'' | P0V S1' P1V S0'' | ... | P0V P1V
 //
-// S0' is the score MMA of the next block: while softmax works on one stage, the tensor core has the other's
-// MMAs. Everything else leans on two orders. MMAs of a CTA execute in the order of their issue, so S' may
-// overwrite the columns of the P that the value MMA before it reads. And the commit after S' covers that
-// value MMA too, so whoever has seen s_ready of a block may touch O.
+// S0' is the score MMA of stage 0 for the next block: while softmax works on one stage, the tensor core has the other's
+// MMAs. With a third S in TMEM the next scores of a stage already lie there when its softmax is done with a block. The blocks of
+// all tasks are one stream: the first score MMAs of a task come before the last value MMAs of the task before.
+//
+// MMAs of a CTA execute in the order of their issue, so a score MMA may overwrite the columns of the P that the value MMA before
+// it reads. And the commit after a score MMA covers the value MMAs before it, so with two S whoever has seen s_ready of a block
+// may touch O.
+//
+// The whole warp walks, so that addresses and descriptors lie in uniform registers; one elected lane of it issues.
 #pragma once
 
 #include "../cta.cuh"
@@ -49,13 +55,6 @@ struct SharedDescriptor {
   }
 };
 
-// No instruction: the compiler may not compute what follows from `address` any earlier. Otherwise it keeps
-// the descriptors of every step of every tile in registers across the loops, of which this role has 48.
-__device__ __forceinline__ uint32_t here(uint32_t address) {
-  asm volatile("" : "+r"(address));
-  return address;
-}
-
 template <Config config>
 __device__ __forceinline__ void mma_role(const Cta<config>& cta) {
   using L = Layout<config>;
@@ -65,10 +64,7 @@ __device__ __forceinline__ void mma_role(const Cta<config>& cta) {
   const AttentionParams& params = cta.params;
   const uint32_t score_descriptor = score_descriptor_of_config | (params.negate_scores != 0 ? kNegateA : 0u);
 
-  uint32_t q_phase = 0;
-  uint32_t p_phase = 0;  // p_o_rescale and p_tail of both stages turn once a block
   auto kv = PipelineState<config.kv_slots>::consumer();
-
   // Waits for the next K or V block and returns its slot.
   const auto next_kv = [&] {
     cta.bar.kv_full.wait(kv.index, kv.phase);
@@ -76,72 +72,75 @@ __device__ __forceinline__ void mma_role(const Cta<config>& cta) {
     kv.advance();
     return slot;
   };
-  const auto score = [&](int stage, int slot) {  // S = Q K^T
-    const uint32_t q_tile = here(cta.q_tile(stage));
-    const uint32_t k_tile = here(cta.k_tile(slot));
+
+  BlockWalk<config> scores(params, cta.mask);
+  SCursor<config> s_cursor{0};
+  uint32_t q_phase = 0;
+  bool more_scores = true;
+  int k_slot = 0;
+  const auto advance_scores = [&](int stage) {  // to the stream's next block, if the stage is its first
+    if (stage == 0) more_scores = more_scores && scores.next();
+  };
+  const auto score = [&](int stage) {  // S = Q K^T
+    if (!more_scores) return;
+    if (stage == 0) k_slot = next_kv();
+    if (scores.first) {
+      cta.bar.q_full.wait(stage, q_phase);
+      if (stage == 1) q_phase ^= 1;
+    }
+    const uint32_t q_tile = cta.q_tile(stage);
+    const uint32_t k_tile = cta.k_tile(k_slot);
+    const int buffer = s_cursor.buffer(stage);
 #pragma unroll
     for (int step = 0; step < L::score_steps; ++step) {
-      ptx::tcgen05_mma_f16_ss(cta.s_tmem(stage), SharedDescriptor<kTileRows>::k_major(q_tile, step),
+      ptx::tcgen05_mma_f16_ss(cta.s_tmem(buffer), SharedDescriptor<kTileRows>::k_major(q_tile, step),
                               SharedDescriptor<config.block_keys>::k_major(k_tile, step), score_descriptor, step > 0);
     }
-    cta.bar.s_ready.commit(stage);
+    cta.bar.s_ready.commit(buffer);
+    s_cursor.advance(1);
+    if (stage == 1) cta.bar.kv_empty.commit(k_slot);
+    if (scores.last()) cta.bar.q_empty.commit(stage);
   };
-  const auto value = [&](int stage, int slot, bool first_block) {  // O += P V
-    const uint32_t p = here(cta.p_tmem(stage));
-    const uint32_t v_tile = here(cta.v_tile(slot));
+
+  BlockWalk<config> values(params, cta.mask);
+  SCursor<config> p_cursor{0};
+  uint32_t p_phase = 0;  // p_o_rescale and p_tail of both stages turn once a block
+  // O += P V, and behind it the score MMA that may overwrite this P.
+  const auto value_and_score = [&](int stage, int v_slot) {
+    const int score_stage = (stage + L::s_buffers) % 2;
+    const uint32_t p = cta.p_tmem(p_cursor.buffer(stage));
+    const uint32_t v_tile = cta.v_tile(v_slot);
     const auto steps = [&](int begin, int end) {
 #pragma unroll
       for (int step = begin; step < end; ++step) {
         ptx::tcgen05_mma_f16_ts(cta.o_tmem(stage), p + step * (kMmaK * kElementBytes / 4),
                                 SharedDescriptor<config.block_keys>::mn_major(v_tile, step), value_descriptor,
-                                !first_block || step > 0);
+                                !values.first || step > 0);
       }
     };
     // The gates: V has landed (the caller waited), O is rescaled or released, P is stored.
     cta.bar.p_o_rescale.wait(stage, p_phase);
     ptx::tcgen05_fence_after_thread_sync();
     steps(0, L::value_steps_before_tail);
+    advance_scores(score_stage);
     cta.bar.p_tail.wait(stage, p_phase);
     ptx::tcgen05_fence_after_thread_sync();
     steps(L::value_steps_before_tail, L::value_steps);
+    if (L::scores_ahead || values.last()) cta.bar.o_ready.commit(stage);
+    if (stage == 1) cta.bar.kv_empty.commit(v_slot);
+    p_cursor.advance(1);
+    score(score_stage);
   };
 
-  for (TaskWalk<config> walk(params); walk.next();) {
-    const BlockRegions visited = visited_blocks<config>(cta.mask, walk.task);
-    const int32_t blocks = visited.end - visited.begin;
-    if (blocks == 0) continue;
-
-    cta.bar.q_full.wait(0, q_phase);
-    const int first_k = next_kv();
-    score(0, first_k);
-    if (blocks == 1) cta.bar.q_empty.commit(0);
-    cta.bar.q_full.wait(1, q_phase);
-    score(1, first_k);
-    if (blocks == 1) cta.bar.q_empty.commit(1);
-    cta.bar.kv_empty.commit(first_k);
-    q_phase ^= 1;
-
-    for (int32_t block = 1; block < blocks; ++block) {
-      const int v = next_kv();
-      value(0, v, block == 1);
-      const int k = next_kv();
-      score(0, k);
-      if (block == blocks - 1) cta.bar.q_empty.commit(0);
-      value(1, v, block == 1);
-      cta.bar.kv_empty.commit(v);
-      score(1, k);
-      if (block == blocks - 1) cta.bar.q_empty.commit(1);
-      cta.bar.kv_empty.commit(k);
-      p_phase ^= 1;
-    }
-
-    const int last_v = next_kv();
-    value(0, last_v, blocks == 1);
-    cta.bar.o_ready.commit(0);
-    value(1, last_v, blocks == 1);
-    cta.bar.o_ready.commit(1);
-    cta.bar.kv_empty.commit(last_v);
-    p_phase ^= 1;
+#pragma unroll
+  for (int n = 0; n < L::s_buffers; ++n) {
+    advance_scores(n % 2);
+    score(n % 2);
+  }
+  for (; values.next(); p_phase ^= 1) {
+    const int v_slot = next_kv();
+    value_and_score(0, v_slot);
+    value_and_score(1, v_slot);
   }
 }
 

@@ -18,14 +18,14 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
   static_assert(chunks_before_tail * kChunkColumns == L::value_steps_before_tail * kMmaK);
   const AttentionParams& params = cta.params;
   const int row = static_cast<int>(threadIdx.x) % kTileRows;
-  const uint32_t s_tmem = cta.of_row(row).s_tmem(stage);
-  const uint32_t p_tmem = cta.of_row(row).p_tmem(stage);
+  const Cta<config> my_cta = cta.of_row(row);
   const float scale_log2 = params.scale_log2;
-  uint32_t s_phase = 0;
-  uint32_t message_phase = 1;  // producer of softmax_corr
+  SCursor<config> s_cursor{stage};
+  uint32_t message_phase = 0;
 
-  // Waits until correction has read the last message. Once a block, behind the block's own message: the next
-  // one, of the block after or of the task's end, finds the slot free.
+  // Waits until correction has acted on the last message. Once a block, behind the block's own message: the next one, of the
+  // block after or of the task's end, finds the slot free. And before P is handed over: correction acts when the value MMA of the
+  // block before is complete, so that no warp arrives for this block while another has yet to for that one.
   const auto wait_message_slot = [&] {
     cta.bar.softmax_corr_empty.wait_warp(stage, message_phase);
     message_phase ^= 1;
@@ -35,8 +35,10 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
 
   // One block: the row sees the keys of `visible` (masked blocks only).
   const auto step = [&](auto masked, RowState& state, int32_t block, KeyRange visible) {
-    cta.bar.s_ready.wait_warp(stage, s_phase);
-    s_phase ^= 1;
+    const int buffer = s_cursor.buffer(stage);
+    const uint32_t s_tmem = my_cta.s_tmem(buffer), p_tmem = my_cta.p_tmem(buffer);
+    cta.bar.s_ready.wait_warp(buffer, s_cursor.phase());
+    s_cursor.advance(2);
     ptx::tcgen05_fence_after_thread_sync();
     ScoreRow<chunks> s;
 #pragma unroll
@@ -45,43 +47,66 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
 #pragma unroll
     for (int c = 0; c < chunks; ++c) ptx::delivered(s[c]);
 
-    if constexpr (decltype(masked)::value) mask_row<Mask<config.mask>::bounded_below>(s, visible, block * config.block_keys);
+    if constexpr (decltype(masked)::value) {  // where a row of the warp needs it
+      const int32_t first_key = block * config.block_keys;
+      if (ptx::vote_sync_any(visible.begin > first_key || visible.end < first_key + config.block_keys)) {
+        mask_row<Mask<config.mask>::bounded_below>(s, visible, first_key);
+      }
+    }
 
-    // One vote for all that is rare, so that what is not waits for nothing but the maximum. It also joins the rows, which
-    // may part inside: what follows is .aligned.
     float factor = 1.0f, offset = state.exponent_offset(scale_log2);
     const float block_maximum = row_maximum(s, state.maximum);
-    const float moved_log2 = state.moved_log2(block_maximum, scale_log2);
-    if (ptx::vote_sync_any(RowState::is_taken(moved_log2) || is_large(offset))) [[unlikely]] {
-      factor = state.take_maximum(block_maximum, moved_log2);
-      offset = state.exponent_offset(scale_log2);
-      if (ptx::vote_sync_any(is_large(offset))) subtract_large_maximum(s, offset, state.maximum);
-    }
-    if (later) {
+    // The maximum seldom moves. The first columns of an unmasked block do not wait for it: their P is as if it did not, and
+    // where it does it is made once more, from the scores that still lie in TMEM.
+    constexpr int early_columns = decltype(masked)::value ? 0 : kEarlyColumns;
+    const auto store_early = [&] {
+      if constexpr (early_columns > 0) store_p<config, 0, early_columns>(p_tmem, s[0], 0, scale_log2, offset);
+    };
+    store_early();
+
+    // The message stands in both ways of the branch, and so at their beginning: behind it, it would drift among exponentials.
+    const auto send = [&] {
+      if (!later) return;
       cta.scale_or_sum(stage, row) = factor;
       ptx::tcgen05_fence_before_thread_sync();
       cta.bar.softmax_corr_full.arrive(stage);
+    };
+    // One vote for all that is rare, so that what is not waits for nothing but the maximum. It also joins the rows, which
+    // may part inside: what follows is .aligned.
+    const float moved_log2 = state.moved_log2(block_maximum, scale_log2);
+    if (ptx::vote_sync_any(RowState::is_taken(moved_log2) || is_large(offset))) [[unlikely]] {
+      factor = state.take_maximum(block_maximum, moved_log2);
+      send();
+      offset = state.exponent_offset(scale_log2);
+      if constexpr (early_columns > 0) {
+        ptx::tcgen05_wait_st();  // two stores to the same columns are in no order
+        ptx::tcgen05_ld_32x32b(s[0], s_tmem);
+        ptx::tcgen05_wait_ld();
+        ptx::delivered(s[0]);
+      }
+      if (ptx::vote_sync_any(is_large(offset))) subtract_large_maximum(s, offset, state.maximum);
+      store_early();
+    } else {
+      send();
     }
 
     // P leaves in two parts: the value MMA starts on the first while the second is computed.
-    const auto store_chunks = [&](int first, int last) {
-#pragma unroll
-      for (int c = first; c < last; ++c) {
-        exponentials<config.exp2>(s[c], c, scale_log2, offset);
-        uint32_t packed[kChunkColumns / 2];
-        pack_chunk<config.element>(packed, s[c]);
-        ptx::tcgen05_st_32x32b(p_tmem + c * (kChunkColumns / 2), packed);
-      }
+    const auto hand_over_stores = [] {
       ptx::tcgen05_wait_st();
       ptx::tcgen05_fence_before_thread_sync();
     };
-    store_chunks(0, chunks_before_tail);
-    cta.bar.p_o_rescale.arrive(stage);
+    store_p<config, early_columns, kChunkColumns>(p_tmem, s[0], 0, scale_log2, offset);
+#pragma unroll
+    for (int c = 1; c < chunks_before_tail; ++c) store_p<config, 0, kChunkColumns>(p_tmem, s[c], c, scale_log2, offset);
     // This wait is a loop and ends a basic block, the unit in which ptxas orders instructions: elsewhere, the
     // exponentials of the tail would mix with the first part of P, which then leaves as late as the tail.
     wait_message_slot();
+    hand_over_stores();
+    cta.bar.p_o_rescale.arrive(stage);
     state.add<0, chunks_before_tail>(s, factor);
-    store_chunks(chunks_before_tail, chunks);
+#pragma unroll
+    for (int c = chunks_before_tail; c < chunks; ++c) store_p<config, 0, kChunkColumns>(p_tmem, s[c], c, scale_log2, offset);
+    hand_over_stores();
     cta.bar.p_tail.arrive(stage);
     state.add<chunks_before_tail, chunks>(s, 1.0f);
     later = true;
