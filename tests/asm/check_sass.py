@@ -178,8 +178,20 @@ def undrained_loads(code, following):
     return complaints
 
 
+def hands_over_shared_memory(code, arrive):
+    """Whether the arrive at that index stands behind a store to shared memory, with no tensor-memory store or other arrive
+    between: it speaks for that one, the message of softmax to correction."""
+    for x in reversed(code[:arrive]):
+        if x.base() in ('SYNCS', 'STTM', 'BRA', 'BAR', 'EXIT'):
+            return False
+        if x.base() == 'STS':
+            return True
+    return False
+
+
 def unfenced_stores(code, following):
-    """Complaints about tensor-memory stores without FENCE.VIEW.ASYNC.T (tcgen05.wait::st) before the next arrive."""
+    """Complaints about tensor-memory stores without FENCE.VIEW.ASYNC.T (tcgen05.wait::st) before the next arrive that may hand
+    them over."""
     def transfer(x, pending):
         if x.base() == 'STTM':
             return frozenset({1})
@@ -187,7 +199,7 @@ def unfenced_stores(code, following):
 
     states = flow(code, following, 0, transfer)
     return ['STTM may be in flight at: ' + code[i].text for i, pending in states.items()
-            if pending and publishes(code[i]) and code[i].base() != 'STTM']
+            if pending and publishes(code[i]) and code[i].base() != 'STTM' and not hands_over_shared_memory(code, i)]
 
 
 # SASS opcode: the PTX instructions that it comes from, which must be there as often.
@@ -211,15 +223,24 @@ def is_exponential(x):
 
 def softmax_loops(code, labels):
     """The innermost loops that load scores from tensor memory, compute exponentials and store them there: (index of the first
-    instruction, of the last), longest first: the one with mask. A branch that goes back to behind the loads, after a wait
-    that had to spin, ends none."""
-    ranges = []
+    instruction, of the last), longest first: the one with mask. A branch from outside a loop back into it, after a wait that had
+    to spin, ends none: it is not reached from where it goes without leaving what lies between."""
+    ranges, following = [], successors(code, labels)
+
+    def goes_round(begin, end):
+        inside, queue = {begin}, [begin]
+        while queue:
+            new = {n for n in following[queue.pop()] if begin <= n <= end} - inside
+            inside |= new
+            queue += new
+        return end in inside
+
     for end, x in enumerate(code):
         label = re.search(r'`\((.+?)\)', x.operands) if x.base() == 'BRA' else None
         begin = labels.get(label[1], end + 1) if label else end + 1
         body = code[begin:end + 1]
         tensor_memory = [y.base() for y in body if y.base() in ('LDTM', 'STTM')]
-        if tensor_memory[:1] == ['LDTM'] and 'STTM' in tensor_memory and any(is_exponential(y) for y in body):
+        if tensor_memory[:1] == ['LDTM'] and 'STTM' in tensor_memory and any(is_exponential(y) for y in body) and goes_round(begin, end):
             ranges.append((begin, end))
     innermost = [(begin, end) for begin, end in ranges
                  if not any((b, e) != (begin, end) and begin <= b and e <= end for b, e in ranges)]
@@ -227,25 +248,31 @@ def softmax_loops(code, labels):
 
 
 SOFTMAX_LOOPS = ('masked', 'unmasked')
-# Of the exponentials of a loop (those of a row that MUFU computes, and the factor of the maximum that moved), so many may stand
-# before the first store of P, and such a share before the first arrive behind it: P leaves in two parts, the first while
-# the second is computed.
+# Of the exponentials of a tile that MUFU computes so many may stand before the first store of P, and such a share before the first
+# arrive behind it: P leaves in two parts, the first while the second is computed.
 EXPONENTIALS_BEFORE_STORE, BEFORE_STORE_WITH_POLYNOMIAL, SHARE_BEFORE_ARRIVE = 40, 45, 0.76
 
 
-def hand_over_of_p(loop):
-    """(exponentials of the loop, those before its first store of P, those before the first arrive behind that)"""
-    exponentials = [i for i, x in enumerate(loop) if is_exponential(x)]
-    store = next(i for i, x in enumerate(loop) if x.base() == 'STTM')
-    arrive = next((i for i, x in enumerate(loop) if i > store and x.opcode.startswith('SYNCS.ARRIVE')), len(loop))
+def tile_of(code, following, begin, end):
+    """The instructions of a tile, in the order of their issue: the shortest way once through the loop, where no maximum moves,
+    no score is large, the mask hides nothing and no wait has to spin."""
+    return [code[i] for i in shortest_path(code, following, begin, lambda i: i == end) + [end]]
+
+
+def hand_over_of_p(tile):
+    """(exponentials of a tile, those before its first store of P, those before the first arrive behind that)"""
+    exponentials = [i for i, x in enumerate(tile) if is_exponential(x)]
+    store = next((i for i, x in enumerate(tile) if x.base() == 'STTM'), len(tile))
+    arrive = next((i for i, x in enumerate(tile) if i > store and x.opcode.startswith('SYNCS.ARRIVE')
+                   and not hands_over_shared_memory(tile, i)), len(tile))
     return len(exponentials), sum(i < store for i in exponentials), sum(i < arrive for i in exponentials)
 
 
-def late_hand_overs(code, loops, polynomial):
+def late_hand_overs(code, following, loops, polynomial):
     """Complaints about softmax loops whose first part of P leaves no earlier than the rest."""
     complaints = []
     for begin, end in loops:
-        all_, before_store, before_arrive = hand_over_of_p(code[begin:end + 1])
+        all_, before_store, before_arrive = hand_over_of_p(tile_of(code, following, begin, end))
         before = BEFORE_STORE_WITH_POLYNOMIAL if polynomial else EXPONENTIALS_BEFORE_STORE
         for what, number, bound in (('store', before_store, before),
                                     ('arrive', before_arrive, int(SHARE_BEFORE_ARRIVE * all_))):
@@ -264,7 +291,6 @@ def count_of(code, opcode):
 
 
 # The figures of a softmax loop that the table of docs/sass.md holds: those of EXACT just so, the others at most GROWTH above it.
-# "A tile" is the shortest way once through the loop: no maximum moves, no score is large, no wait has to spin.
 EXACT, GROWTH = ('MUFU.EX2', 'FFMA2', 'FADD2'), 0.015
 FIGURES = EXACT + ('instructions a tile', 'stall sum a tile', 'instructions of the loop', 'highest register')
 TABLE_HEAD = ('| entry | loop | %s |\n' % ' | '.join('`%s`' % f if f in EXACT else f for f in FIGURES)
@@ -273,7 +299,7 @@ TABLE_HEAD = ('| entry | loop | %s |\n' % ' | '.join('`%s`' % f if f in EXACT el
 
 def figures(code, following, begin, end):
     """Of a softmax loop, in the order of FIGURES."""
-    tile = [code[i] for i in shortest_path(code, following, begin, lambda i: i == end) + [end]]
+    tile = tile_of(code, following, begin, end)
     return tuple(count_of(tile, opcode) for opcode in EXACT) + (
         len(tile), sum(x.stall for x in tile), end + 1 - begin, highest_register(code))
 
@@ -356,7 +382,7 @@ def check_entry(ptx, code, labels):
     entry = re.search(r'\b(fa4_forward_\w+)_param_0\b', ptx)[1]
     following, loops = successors(code, labels), softmax_loops(code, labels)
     complaints = (differences(ptx, code, COUNTED) + undrained_loads(code, following) + unfenced_stores(code, following)
-                  + late_hand_overs(code, loops, entry.endswith('_polynomial')) + losses(entry, code, following, loops))
+                  + late_hand_overs(code, following, loops, entry.endswith('_polynomial')) + losses(entry, code, following, loops))
     if len(loops) != len(SOFTMAX_LOOPS):
         complaints.append('%d softmax loops, expected %d' % (len(loops), len(SOFTMAX_LOOPS)))
     return complaints
@@ -366,7 +392,7 @@ def describe_loops(code, labels):
     following = successors(code, labels)
     return ['softmax loop: %s; of %d exponentials, P stored from %d and handed over from %d'
             % ((', '.join('%s %d' % pair for pair in zip(FIGURES, figures(code, following, begin, end))),)
-               + hand_over_of_p(code[begin:end + 1])) for begin, end in softmax_loops(code, labels)]
+               + hand_over_of_p(tile_of(code, following, begin, end))) for begin, end in softmax_loops(code, labels)]
 
 
 NEGATIVE = '''.version 9.0

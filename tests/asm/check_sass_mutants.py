@@ -64,14 +64,14 @@ BLACKWELL = {
     'a start with fewer registers': (replaced(r'(EIATTR_REGCOUNT[\s\S]*?index@[\s\S]*?\.word\s+)0x\w+', r'\g<1>0x78'),
                                      'starts with 120 registers'),
     'a register beyond the budget': (replaced(r'FFMA2 R\d+', 'FFMA2 R192'), 'the role with the most holds'),
-    # Behind a store of P nothing is rare; the first exponential of all is. A masked tile has 16 R2P: 1.9 % to 2.5 % of its
-    # instructions, and two cycles more in each are 1.9 % to 2 % of its stalls.
+    # Behind a store of P nothing is rare; the first exponential of all is. A tile with the polynomial has 18 FADD2.RM: 2.8 % of its
+    # instructions, and one cycle more in each is 1.6 % to 1.8 % of its stalls.
     'an exponential less': (replaced(BEHIND_STORE + r'MUFU\.EX2', r'\1NOP'), 'loop: MUFU.EX2 '),
     'an exponential more': (replaced(BEHIND_STORE + r'FADD2', r'\1MUFU.EX2'), 'loop: MUFU.EX2 '),
     'a packed FMA taken apart': (replaced(r'FFMA2', 'FFMA'), 'loop: FFMA2 '),
     'a packed addition taken apart': (replaced(BEHIND_STORE + r'FADD2', r'\1FADD'), 'loop: FADD2 '),
-    'a tile of more instructions': (everywhere(INSTRUCTION % 'R2P', r'\1\1'), 'masked loop: instructions a tile '),
-    'a tile of longer stalls': (stalled('R2P', 2), 'masked loop: stall sum a tile '),
+    'a tile of more instructions': (everywhere(INSTRUCTION % r'FADD2\.RM', r'\1\1'), 'masked loop: instructions a tile '),
+    'a tile of longer stalls': (stalled(r'FADD2\.RM', 1), 'masked loop: stall sum a tile '),
     'longer code for what is rare': (replaced(INSTRUCTION % r'MUFU\.EX2', r'\1' * 15), 'masked loop: instructions of the loop '),
     'more registers': (replaced(r'FFMA2 R\d+', 'FFMA2 R191'), 'loop: highest register 191'),
 }
