@@ -19,17 +19,23 @@ uint64_t stride_bytes(int64_t extent, int64_t stride_elements) {
   return extent > 1 ? static_cast<uint64_t>(stride_elements * kElementBytes) : kAnyStrideBytes;
 }
 
+// Whether each piece of 64 columns is a copy of its own, from a map that ends with the head dimension.
+bool are_pieces_apart(int64_t dim) {
+  return dim % kPieceColumns != 0;
+}
+
 // Boxes of `box_rows` rows, of which `packed_heads` heads take turns.
 TensorMapDescription describe(const fa4_forward_params& problem, const fa4_tensor& tensor, int64_t seq,
-                              int64_t heads, int64_t packed_heads, int box_rows, int pieces) {
+                              int64_t heads, int64_t dim, int64_t packed_heads, int box_rows) {
   // A map has no empty dimension. Without keys it describes one row that the kernel never loads, at an address that is
   // some tensor's: a copy from a map at null faults on Hopper, though all of its box lies outside.
   const bool empty = seq == 0;
   const int64_t rows = empty ? 1 : seq;
+  const int64_t pieces = are_pieces_apart(dim) ? 1 : dim / kPieceColumns;  // of a box
   return {
       .type = problem.dtype == FA4_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
       .address = empty ? problem.q.data : tensor.data,
-      .extents = {kPieceColumns, static_cast<uint64_t>(heads), static_cast<uint64_t>(rows),
+      .extents = {static_cast<uint64_t>(dim / pieces), static_cast<uint64_t>(heads), static_cast<uint64_t>(rows),
                   static_cast<uint64_t>(pieces), static_cast<uint64_t>(problem.batch)},
       .strides = {stride_bytes(heads, tensor.head_stride), stride_bytes(rows, tensor.seq_stride), kRowBytes,
                   stride_bytes(problem.batch, tensor.batch_stride)},
@@ -79,15 +85,18 @@ fa4_status plan_forward(const fa4_forward_params& problem, const DeviceTraits& d
   plan.kernel = &kernel;
   plan.grid = static_cast<uint32_t>(std::min(tasks, ctas));
   const int64_t packed = packing.packed_heads;
-  plan.q = describe(problem, problem.q, problem.seq_q, problem.q_heads, packed, config.tile_rows, config.qk_pieces());
-  plan.k = describe(problem, problem.k, problem.seq_kv, problem.kv_heads, 1, config.block_keys, config.qk_pieces());
-  plan.v = describe(problem, problem.v, problem.seq_kv, problem.kv_heads, 1, config.block_keys, config.v_pieces());
-  plan.o = describe(problem, problem.o, problem.seq_q, problem.q_heads, packed, config.tile_rows, config.v_pieces());
+  const int64_t qk_dim = problem.head_dim, v_dim = head_dim_v(problem);
+  plan.q = describe(problem, problem.q, problem.seq_q, problem.q_heads, qk_dim, packed, config.tile_rows);
+  plan.k = describe(problem, problem.k, problem.seq_kv, problem.kv_heads, qk_dim, 1, config.block_keys);
+  plan.v = describe(problem, problem.v, problem.seq_kv, problem.kv_heads, v_dim, 1, config.block_keys);
+  plan.o = describe(problem, problem.o, problem.seq_q, problem.q_heads, v_dim, packed, config.tile_rows);
 
   AttentionParams& params = plan.params;
   params.lse = reinterpret_cast<float*>(problem.lse);
   params.lse_batch_stride = problem.lse_batch_stride;
   params.lse_head_stride = problem.lse_head_stride;
+  params.qk_pieces_apart = are_pieces_apart(qk_dim) ? 1 : 0;
+  params.v_pieces_apart = are_pieces_apart(v_dim) ? 1 : 0;
   params.seq_q = static_cast<int32_t>(problem.seq_q);
   params.seq_kv = static_cast<int32_t>(problem.seq_kv);
   params.packed_heads_log2 = std::countr_zero(static_cast<uint64_t>(packing.packed_heads));

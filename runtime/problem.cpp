@@ -31,20 +31,28 @@ int64_t packed_heads_of(const fa4_forward_params& params, const Config& config) 
   return std::min(ratio & -ratio, int64_t{config.tile_rows});  // their gcd: tile_rows is a power of two
 }
 
-// Puts "64 and 128 are supported" behind the message: what `dim` gives for the kernels, once each; where it gives 0, nothing.
-template <typename Dim>
-void append_supported(const KernelList& kernels, const Dim& dim, Message& message) {
-  const auto first = [&](const Kernel& kernel) {
-    return dim(kernel) != 0 && std::none_of(kernels.begin(), &kernel, [&](const Kernel& before) { return dim(before) == dim(kernel); });
-  };
-  const auto dims = std::count_if(kernels.begin(), kernels.end(), first);
-  auto left = dims;
-  for (const Kernel& kernel : kernels) {
-    if (!first(kernel)) continue;
-    --left;
-    message.append("%d%s", dim(kernel), left > 1 ? ", " : left == 1 ? " and " : "");
+constexpr int64_t kDimStep = 8, kMostDim = 256;  // of head dimensions: 16 bytes, and more than any kernel takes
+
+// Puts "multiples of 8 from 8 to 128 and 192 are supported" behind the message: the dimensions for which `takes` holds.
+template <typename Takes>
+void append_supported(const Takes& takes, Message& message) {
+  int64_t first = 0;  // of a range, once it has begun
+  int64_t count = 0;
+  const char* separator = "";
+  for (int64_t dim = kDimStep; dim <= kMostDim; dim += kDimStep) {
+    if (!takes(dim)) continue;
+    ++count;
+    if (first == 0) first = dim;
+    if (takes(dim + kDimStep)) continue;
+    if (first < dim) {
+      message.append("%smultiples of 8 from %lld to %lld", separator, static_cast<ll>(first), static_cast<ll>(dim));
+    } else {
+      message.append("%s%lld", separator, static_cast<ll>(dim));
+    }
+    separator = " and ";
+    first = 0;
   }
-  message.append(dims == 1 ? " is supported" : " are supported");
+  message.append(count == 1 ? " is supported" : " are supported");
 }
 
 // How far a row sees before and behind its diagonal, in keys, or -1; and from where on a bound hides no key of the problem.
@@ -88,17 +96,23 @@ fa4_status refuse_mask(const fa4_forward_params& params, Message& message) {
 
 // Why no kernel takes it.
 fa4_status refuse_kernel(const fa4_forward_params& params, const KernelList& kernels, Message& message) {
-  const auto qk_dim = [](const Kernel& kernel) { return kernel.config.qk_dim; };
-  const auto v_dim = [&](const Kernel& kernel) { return kernel.config.qk_dim == params.head_dim ? kernel.config.v_dim : 0; };
-  if (std::none_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) { return qk_dim(kernel) == params.head_dim; })) {
+  const auto takes = [&](int64_t qk_dim, int64_t v_dim) {
+    return std::any_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) { return kernel.takes(qk_dim, v_dim); });
+  };
+  const auto takes_qk = [&](int64_t dim) {
+    for (int64_t v_dim = kDimStep; v_dim <= kMostDim; v_dim += kDimStep)
+      if (takes(dim, v_dim)) return true;
+    return false;
+  };
+  if (!takes_qk(params.head_dim)) {
     message.fail(FA4_ERROR_UNSUPPORTED, "head_dim is %lld; ", static_cast<ll>(params.head_dim));
-    append_supported(kernels, qk_dim, message);
+    append_supported(takes_qk, message);
     return params.head_dim < 1 ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED;
   }
-  if (std::none_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) { return v_dim(kernel) == head_dim_v(params); })) {
+  if (!takes(params.head_dim, head_dim_v(params))) {
     message.fail(FA4_ERROR_UNSUPPORTED, "head_dim_v is %lld with head_dim %lld; ", static_cast<ll>(params.head_dim_v),
                  static_cast<ll>(params.head_dim));
-    append_supported(kernels, v_dim, message);
+    append_supported([&](int64_t dim) { return takes(params.head_dim, dim); }, message);
     return FA4_ERROR_UNSUPPORTED;
   }
   return refuse_mask(params, message);

@@ -29,6 +29,13 @@ struct Kernel {
   const BarrierRow* barriers;
   const NameRecord* names;  // of roles, barriers and memories, up to an end mark
 
+  // Head dimensions of Q and K, and of V and O. Where both are alike, any multiple of 8 that fills the last piece in part: TMA loads
+  // zeros for the columns that there are not, and stores none of them.
+  constexpr bool takes(int64_t qk_dim, int64_t v_dim) const {
+    if (config.qk_dim != config.v_dim) return qk_dim == config.qk_dim && v_dim == config.v_dim;
+    return qk_dim == v_dim && qk_dim % 8 == 0 && qk_dim <= config.qk_dim && qk_dim > config.qk_dim - kPieceColumns;
+  }
+
   constexpr uint32_t registers_of(uint32_t warp) const {
     uint32_t step = register_steps - 1;
     while (step > 0 && warp < registers[step].first_warp) --step;
@@ -56,7 +63,7 @@ struct KernelList {
   constexpr const Kernel* find(ElementType element, MaskKind mask, int64_t qk_dim, int64_t v_dim, int64_t rows) const {
     for (const Kernel& kernel : *this) {
       const Config& c = kernel.config;
-      if (c.element == element && c.mask == mask && c.qk_dim == qk_dim && c.v_dim == v_dim &&
+      if (c.element == element && c.mask == mask && kernel.takes(qk_dim, v_dim) &&
           (kernel.most_rows == 0 || rows <= kernel.most_rows))
         return &kernel;
     }

@@ -13,13 +13,16 @@ namespace fa4 {
 struct alignas(128) AttentionParams {
   // Rank-5 views (64 elements of the head dimension, heads, sequence, pieces of 64 of the head dimension, batch)
   // with 128-byte swizzle. Q and O: box (64, packed_heads, tile_rows / packed_heads, pieces, 1); K and V: box
-  // (64, 1, keys of a block, pieces, 1). `tile_rows`, and all that follows from it: of the kernel's Config.
+  // (64, 1, keys of a block, pieces, 1). `tile_rows`, and all that follows from it: of the kernel's Config. Of a head dimension
+  // that is no multiple of 64: views (head dimension, heads, sequence, 1, batch), boxes of one piece.
   CUtensorMap q, k, v, o;
 
   // Natural-log sum of exponentials, fp32, element (batch, q_head, position) at
   // batch * lse_batch_stride + q_head * lse_head_stride + position. Null: not wanted.
   float* lse;
   int64_t lse_batch_stride, lse_head_stride;  // in elements
+
+  uint32_t qk_pieces_apart, v_pieces_apart;  // 1: the maps of Q and K, of V and O, are such (tile_copy.cuh); else 0
 
   int32_t seq_q, seq_kv;  // lengths in tokens: 1 <= seq_q, 0 <= seq_kv, both <= kMaxSequence (config.h)
 

@@ -290,9 +290,9 @@ class Run(unittest.TestCase):
     def test_a_head_dimension_without_kernel_is_refused(self):
         arguments = []
         for name in "qkv":
-            (self.folder / f"{name}.npy").write_bytes(pack_npy("<f2", (1, 2, 1, 80), bytes(320)))
+            (self.folder / f"{name}.npy").write_bytes(pack_npy("<f2", (1, 2, 1, 84), bytes(336)))
             arguments += [f"--{name}", self.folder / f"{name}.npy"]
-        self.refused(*arguments, says=["head_dim is 80", "64 and 128"])
+        self.refused(*arguments, says=["head_dim is 84", "multiples of 8 from 8 to 128"])
 
     def test_an_output_that_cannot_be_written_is_refused_first(self):
         text = run("--out", self.folder / "absent" / "o.npy", expect=2)
@@ -382,7 +382,7 @@ class Bench(unittest.TestCase):
                            ('[{"dtype": "fp32"}]', '"dtype": "fp32"')):
             self.assertIn(says, fa4(*self.SMALL, "--list", self.write_list(text), expect=2))
         self.assertIn("cannot be read", fa4(*self.SMALL, "--list", self.folder / "none", expect=2))
-        self.assertIn("head_dim is 96", fa4(*self.SMALL, "--head-dim", 96, expect=2))
+        self.assertIn("head_dim is 100", fa4(*self.SMALL, "--head-dim", 100, expect=2))
         self.assertIn("nothing to compute", fa4(*self.SMALL, "--seq-q", 0, expect=2))
 
 

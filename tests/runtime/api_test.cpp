@@ -266,9 +266,9 @@ TEST_CASE("a context runs the kernels of its device", "[runtime]") {
 TEST_CASE("without a context, what any device takes is supported", "[runtime]") {
   Problem problem = small_problem();
   CHECK(fa4_supported(nullptr, &problem) == FA4_OK);
-  problem.head_dim = 72;
+  problem.head_dim = 136;
   CHECK(fa4_supported(nullptr, &problem) == FA4_ERROR_UNSUPPORTED);
-  CHECK(std::string(fa4_last_error()) == "head_dim is 72; 64 and 128 are supported");
+  CHECK(std::string(fa4_last_error()) == "head_dim is 136; multiples of 8 from 8 to 128 are supported");
 }
 
 TEST_CASE("a call launches its plan", "[runtime]") {
@@ -314,7 +314,7 @@ TEST_CASE("an empty problem succeeds and launches nothing", "[runtime]") {
   problem.seq_q = 0;
   context.forward(problem);
   CHECK(fake.driver->calls == 0);
-  problem.head_dim = 80;
+  problem.head_dim = 84;
   CHECK(fa4_forward(context.get(), &problem) == FA4_ERROR_UNSUPPORTED);
 }
 

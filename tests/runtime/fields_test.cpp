@@ -296,7 +296,7 @@ TEST_CASE("V and O may have a head dimension of their own where a kernel has", "
   CHECK(sentence == "head_dim_v is 0 with head_dim 192; 128 is supported");
   problem.head_dim = 128;
   CHECK(check(problem, kernels, sentence) == kUnsupported);
-  CHECK(sentence == "head_dim is 128; 64 and 192 are supported");
+  CHECK(sentence == "head_dim is 128; multiples of 8 from 8 to 64 and 192 are supported");
 }
 
 TEST_CASE("setters of the C++ header describe packed entries and pages", "[runtime]") {

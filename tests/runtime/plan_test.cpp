@@ -133,6 +133,27 @@ TEST_CASE("maps, packing and tasks for every head ratio and length", "[runtime]"
       fa4::hopper::kKernels);
 }
 
+TEST_CASE("maps end with the head dimension", "[runtime]") {
+  for (const fa4::KernelList* kernels : fa4::kArchitectures) {
+    for (int64_t dim = 8; dim <= 128; dim += 8) {
+      INFO(kernels->name << ", head dimension " << dim);
+      const Problem problem =
+          fa4::test::dense_problem({.batch = 2, .seq_q = 100, .seq_kv = 200, .q_heads = 4, .kv_heads = 2, .head_dim = dim});
+      const Plan plan = plan_of(problem, 7, *kernels);
+      CHECK(plan.kernel->config.qk_dim == (dim <= 64 ? 64 : 128));
+      const bool apart = dim % 64 != 0;
+      CHECK(plan.params.qk_pieces_apart == uint32_t(apart));
+      CHECK(plan.params.v_pieces_apart == uint32_t(apart));
+      for (const TensorMapDescription* map : {&plan.q, &plan.k, &plan.v, &plan.o}) {
+        CHECK(map->extents[0] * map->extents[3] == uint64_t(dim));
+        CHECK(map->extents[0] == uint64_t(apart ? dim : 64));
+        CHECK(map->box[0] == 64);
+        CHECK(map->box[3] == map->extents[3]);
+      }
+    }
+  }
+}
+
 TEST_CASE("on Hopper, short causal problems of head dimension 64 have tiles of their own", "[runtime]") {
   const auto entry = [](int64_t seq_q, int64_t q_heads, bool causal) {
     Problem problem = fa4::test::dense_problem(

@@ -17,7 +17,7 @@ View head_major(int buffer, int64_t seq, int64_t heads, int64_t head_dim) {
   return {buffer, kGuard, heads * seq * head_dim, head_dim, seq * head_dim};
 }
 View padded(int buffer, int64_t seq, int64_t heads, int64_t head_dim) {
-  const int64_t head = head_dim + 8, token = heads * head + 24;
+  const int64_t head = head_dim + 136, token = heads * head + 24;  // farther apart than a tile is wide
   return {buffer, kGuard, (seq + 1) * token + 40, token, head};
 }
 

@@ -32,6 +32,10 @@ struct Vector {  // 64 bytes
 constexpr int kVectorsPerStep = 2;
 template <typename T>
 constexpr int kStep = kVectorsPerStep* Vector<T>::lanes;  // keys, or head-dimension columns, at a time
+template <typename T>
+constexpr int64_t filled(int64_t count) {  // up to whole steps
+  return (count + kStep<T> - 1) / kStep<T> * kStep<T>;
+}
 
 // scores[r * pitch + j] = sum over d of q[r][d] * K[j][d], for `keys` keys (a multiple of kStep);
 // K[j][d] lies at (j / kStep * dim + d) * kStep + j % kStep.
@@ -50,7 +54,7 @@ inline __attribute__((always_inline)) void score_rows(const T* q, const T* k, T*
   }
 }
 
-// out[r][d] = sum over the first `keys` keys of p[r * pitch + j] * V[j][d];
+// out[r][d] = sum over the first `keys` keys of p[r * pitch + j] * V[j][d], for `dim` columns, a multiple of kStep;
 // V[j][d] lies at (d / kStep * seq_kv + j) * kStep + d % kStep.
 template <typename T>
 inline __attribute__((always_inline)) void value_rows(const T* p, const T* values, int64_t seq_kv, T* out,
@@ -114,7 +118,7 @@ void attend_rows(const Problem& problem, const Inputs& inputs, int64_t b, int64_
         &inputs.q[size_t(((b * problem.seq_q + position) * problem.q_heads + head) * dim)];
     for (int d = 0; d < dim; ++d) q[r * dim + d] = T(to_float(problem.dtype, source[d]));
   }
-  const int64_t padded = (keys + kStep<T> - 1) / kStep<T> * kStep<T>;
+  const int64_t padded = filled<T>(keys);
   if constexpr (std::is_same_v<T, double>) {
     scores_double(q, k, scores, dim, padded, pitch);
   } else {
@@ -145,16 +149,17 @@ void attend_rows(const Problem& problem, const Inputs& inputs, int64_t b, int64_
     maxima[r] = maximum;
   }
 
+  const int width = int(filled<T>(dim));  // of a row of `out`
   if constexpr (std::is_same_v<T, double>) {
-    values_double(scores, values, problem.seq_kv, out, dim, keys, pitch);
+    values_double(scores, values, problem.seq_kv, out, width, keys, pitch);
   } else {
-    values_float(scores, values, problem.seq_kv, out, dim, keys, pitch);
+    values_float(scores, values, problem.seq_kv, out, width, keys, pitch);
   }
   for (int r = 0; r < rows; ++r) {
     const int64_t position = first + r;
     double* o = &result.o[size_t(((b * problem.seq_q + position) * problem.q_heads + head) * dim)];
     for (int d = 0; d < dim; ++d) {
-      const T normalised = sums[r] == 0 ? T(0) : out[r * dim + d] / sums[r];
+      const T normalised = sums[r] == 0 ? T(0) : out[r * width + d] / sums[r];
       o[d] = same_precision ? double(to_float(problem.dtype, from_float(problem.dtype, float(normalised))))
                             : double(normalised);
     }
@@ -168,9 +173,9 @@ template <typename T>
 void attend_kv_head(const Problem& problem, const Inputs& inputs, int64_t b, int64_t kv_head,
                     Reference& result) {
   const int dim = int(problem.head_dim);
-  const int64_t pitch = std::max<int64_t>(1, (problem.seq_kv + kStep<T> - 1) / kStep<T>) * kStep<T>;
-  AlignedBuffer<T> k(size_t(pitch * dim)), values(size_t(pitch * dim));
-  AlignedBuffer<T> q(size_t(kRows * dim)), scores(size_t(kRows * pitch)), out(size_t(kRows * dim));
+  const int64_t pitch = std::max(filled<T>(problem.seq_kv), filled<T>(1)), width = filled<T>(dim);
+  AlignedBuffer<T> k(size_t(pitch * dim)), values(size_t(pitch * width));
+  AlignedBuffer<T> q(size_t(kRows * dim)), scores(size_t(kRows * pitch)), out(size_t(kRows * width));
   for (int64_t j = 0; j < problem.seq_kv; ++j) {
     const size_t source = size_t(((b * problem.seq_kv + j) * problem.kv_heads + kv_head) * dim);
     for (int d = 0; d < dim; ++d) {

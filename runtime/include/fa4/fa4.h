@@ -155,7 +155,7 @@ typedef struct fa4_forward_params {
   int64_t seq_kv;   /* >= 0; 0 gives O = 0 and LSE = -inf */
   int64_t q_heads;  /* >= 1, a multiple of kv_heads */
   int64_t kv_heads; /* >= 1 */
-  int64_t head_dim; /* 64 or 128 */
+  int64_t head_dim; /* a multiple of 8 from 8 to 128. One that is no multiple of 64 costs as much as the next that is */
 
   fa4_tensor q; /* (batch, seq_q, q_heads, head_dim) */
   fa4_tensor k; /* (batch, seq_kv, kv_heads, head_dim) */

@@ -6,7 +6,7 @@
 // Skipped blocks are not loaded; a task without blocks loads nothing at all.
 #pragma once
 
-#include "../../../ptx/tma.cuh"
+#include "../../tile_copy.cuh"
 #include "../cta.cuh"
 
 namespace fa4::blackwell {
@@ -29,24 +29,27 @@ __device__ __forceinline__ void load_role(const Cta<config>& cta) {
   const auto load_q = [&](const Task& task, int stage) {
     cta.bar.q_empty.wait(stage, q_phase);
     cta.bar.q_full.arrive_expect_tx(stage, config.q_tile_bytes());
-    const int32_t coordinates[5] = {0, task.first_head, task.q_origin + task.position(stage), 0, task.batch};
-    ptx::cp_async_bulk_tensor_load(cta.q_tile(stage), &params.q, coordinates, cta.bar.q_full.address(stage));
+    load_tile<config.qk_pieces(), kTileRows>(cta.q_tile(stage), params.q, task.first_head, task.q_origin + task.position(stage),
+                                             task.batch, params.qk_pieces_apart, cta.bar.q_full.address(stage));
   };
-  const auto load_kv = [&](const BlockWalk<config>& walk, const CUtensorMap& tensor, uint32_t tile, int bytes) {
+  const auto load_kv = [&]<int pieces>(std::integral_constant<int, pieces>, const BlockWalk<config>& walk, const CUtensorMap& map,
+                                       uint32_t tile, int bytes, uint32_t pieces_apart) {
     const Task& task = walk.task();
     cta.bar.kv_empty.wait(kv.index, kv.phase);
     cta.bar.kv_full.arrive_expect_tx(kv.index, bytes);
-    const int32_t coordinates[5] = {0, task.kv_head, task.kv_origin + walk.block * config.block_keys, 0, task.batch};
-    ptx::cp_async_bulk_tensor_load(tile, &tensor, coordinates, cta.bar.kv_full.address(kv.index));
+    load_tile<pieces, config.block_keys>(tile, map, task.kv_head, task.kv_origin + walk.block * config.block_keys, task.batch,
+                                         pieces_apart, cta.bar.kv_full.address(kv.index));
     kv.advance();
   };
+  constexpr std::integral_constant<int, config.qk_pieces()> qk_pieces;
+  constexpr std::integral_constant<int, config.v_pieces()> v_pieces;
   BlockWalk<config> keys(params, cta.mask), values(params, cta.mask);
   bool more_keys = true;
   const auto load_k = [&] {
     more_keys = more_keys && keys.next();
     if (!more_keys) return;
     if (keys.first) load_q(keys.task(), 0);
-    load_kv(keys, params.k, cta.k_tile(kv.index), config.k_tile_bytes());
+    load_kv(qk_pieces, keys, params.k, cta.k_tile(kv.index), config.k_tile_bytes(), params.qk_pieces_apart);
     if (!keys.first) return;
     load_q(keys.task(), 1);
     q_phase ^= 1;
@@ -55,7 +58,7 @@ __device__ __forceinline__ void load_role(const Cta<config>& cta) {
   if constexpr (L::scores_ahead) load_k();
   load_k();
   while (values.next()) {
-    load_kv(values, params.v, cta.v_tile(kv.index), config.v_tile_bytes());
+    load_kv(v_pieces, values, params.v, cta.v_tile(kv.index), config.v_tile_bytes(), params.v_pieces_apart);
     load_k();
   }
 

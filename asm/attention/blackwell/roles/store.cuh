@@ -2,7 +2,7 @@
 // Store: one lane that sends finished O tiles from shared memory to global memory, and returns their buffers.
 #pragma once
 
-#include "../../../ptx/tma.cuh"
+#include "../../tile_copy.cuh"
 #include "../cta.cuh"
 
 namespace fa4::blackwell {
@@ -21,8 +21,8 @@ __device__ __forceinline__ void store_role(const Cta<config>& cta) {
       // The map clips the rows past its end. A stage wholly past it has nothing to store; its (empty) group keeps the
       // count below right.
       if (task.rows > stage * kTileRows) {
-        const int32_t coordinates[5] = {0, task.first_head, task.q_origin + task.position(stage), 0, task.batch};
-        ptx::cp_async_bulk_tensor_store(&params.o, coordinates, cta.o_tile(stage));
+        store_tile<config.v_pieces(), kTileRows>(params.o, task.first_head, task.q_origin + task.position(stage), task.batch,
+                                                 params.v_pieces_apart, cta.o_tile(stage));
       }
       ptx::cp_async_bulk_commit_group();
     }

@@ -4,7 +4,7 @@
 //   K[n-1] | K[n-2] V[n-1] | ... | K[0] V[1] | K'[n-1] V[0] | ...
 #pragma once
 
-#include "../../../ptx/tma.cuh"
+#include "../../tile_copy.cuh"
 #include "../cta.cuh"
 
 namespace fa4::hopper {
@@ -17,11 +17,12 @@ __device__ __forceinline__ void load_role(const Cta<config>& cta) {
 
   auto kv = PipelineState<config.kv_slots>::producer();
 
-  const auto load_kv = [&](const CUtensorMap& tensor, int32_t kv_head, int32_t key, int32_t batch) {
+  static_assert(config.qk_dim == config.v_dim);
+  const auto load_kv = [&](const CUtensorMap& map, int32_t kv_head, int32_t key, int32_t batch, uint32_t pieces_apart) {
     cta.bar.kv_empty.wait(kv.index, kv.phase);
     cta.bar.kv_full.arrive_expect_tx(kv.index, config.k_tile_bytes());
-    const int32_t coordinates[5] = {0, kv_head, key, 0, batch};
-    ptx::cp_async_bulk_tensor_load(cta.kv_tile(kv.index), &tensor, coordinates, cta.bar.kv_full.address(kv.index));
+    load_tile<config.qk_pieces(), config.block_keys>(cta.kv_tile(kv.index), map, kv_head, key, batch, pieces_apart,
+                                                     cta.bar.kv_full.address(kv.index));
     kv.advance();
   };
 
@@ -31,12 +32,12 @@ __device__ __forceinline__ void load_role(const Cta<config>& cta) {
     const bool sees_keys = visited_blocks<config>(Mask<config.mask>{}, task).end > 0;
     for (int32_t block = blocks_of<config>(task) - 1; block >= 0; --block) {
       const int32_t key = sees_keys ? block * config.block_keys : (task.seq_kv > 0 ? task.seq_kv : 1);
-      load_kv(params.k, task.kv_head, key, task.batch);
-      if (v_key >= 0) load_kv(params.v, v_head, v_key, v_batch);
+      load_kv(params.k, task.kv_head, key, task.batch, params.qk_pieces_apart);
+      if (v_key >= 0) load_kv(params.v, v_head, v_key, v_batch, params.v_pieces_apart);
       v_head = task.kv_head, v_key = key, v_batch = task.batch;
     }
   }
-  load_kv(params.v, v_head, v_key, v_batch);
+  load_kv(params.v, v_head, v_key, v_batch, params.v_pieces_apart);
   // Nothing is under way to the CTA when it goes: consumers wait for every block.
 }
 

@@ -3,7 +3,7 @@
 // its own, so that Q is on its way as soon as its slot is free, however far the stream of K and V has got.
 #pragma once
 
-#include "../../../ptx/tma.cuh"
+#include "../../tile_copy.cuh"
 #include "../cta.cuh"
 
 namespace fa4::hopper {
@@ -23,9 +23,8 @@ __device__ __forceinline__ void query_role(const Cta<config>& cta) {
     for (int i = 0; i < L::consumers; ++i) {
       const int stage = q.index * L::consumers + i;
       cta.bar.q_full.arrive_expect_tx(stage, config.q_tile_bytes());
-      const int32_t coordinates[5] = {0, task.first_head, task.position(i), 0, task.batch};
-      ptx::cp_async_bulk_tensor_load(cta.q_tile(q.index, i), &params.q, coordinates,
-                                     cta.bar.q_full.address(stage));
+      load_tile<config.qk_pieces(), kTileRows>(cta.q_tile(q.index, i), params.q, task.first_head, task.position(i), task.batch,
+                                               params.qk_pieces_apart, cta.bar.q_full.address(stage));
     }
   }
 }

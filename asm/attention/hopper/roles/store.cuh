@@ -2,7 +2,7 @@
 // Store: one lane that sends finished O tiles from shared memory to global memory, and returns their slots.
 #pragma once
 
-#include "../../../ptx/tma.cuh"
+#include "../../tile_copy.cuh"
 #include "../cta.cuh"
 
 namespace fa4::hopper {
@@ -21,9 +21,8 @@ __device__ __forceinline__ void store_role(const Cta<config>& cta) {
       const auto task = cta.load_task(q.index);
       const int32_t position = task.first_position + i * (kTileRows >> params.packed_heads_log2);
       if (position < params.seq_q) {
-        const int32_t coordinates[5] = {0, task.first_head, position, 0,
-                                        task.batch};
-        ptx::cp_async_bulk_tensor_store(&params.o, coordinates, cta.q_tile(q.index, i));
+        store_tile<config.v_pieces(), kTileRows>(params.o, task.first_head, position, task.batch, params.v_pieces_apart,
+                                                 cta.q_tile(q.index, i));
       }
       ptx::cp_async_bulk_commit_group();
       ptx::cp_async_bulk_wait_group_read<0>();
