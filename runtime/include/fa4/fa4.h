@@ -48,7 +48,7 @@ typedef enum fa4_status {
 typedef enum fa4_dtype { FA4_FP16 = 0, FA4_BF16 = 1 } fa4_dtype;
 
 /* What computes the exponentials of softmax. A Blackwell of compute capability 10.0 has few units for them, and its FMA pipe room:
- * there a polynomial takes 38 of each 128, as exact as those units are. The bits of O and LSE differ between the two, and do not
+ * there a polynomial takes 36 of each 128, as exact as those units are. The bits of O and LSE differ between the two, and do not
  * depend on anything else. Nobody has timed either; see docs/performance.md. */
 typedef enum fa4_exp2 {
   FA4_EXP2_AUTO = 0,      /* polynomial on compute capability 10.0, else mufu */
