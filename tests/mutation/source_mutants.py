@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mutants of the kernel's source, compiled to PTX: one file for each row of the table.
+"""Mutants of Blackwell's kernel, one edit of its source at a time, compiled to PTX: a folder for each head dimension, and in it a
+file for each row of its table.
 
     source_mutants.py NVCC ROOT OUTPUT_DIRECTORY STAMP DEPFILE [NVCC OPTION...]
 
@@ -16,46 +17,59 @@ import sys
 
 MMA, LOAD, STORE = 'blackwell/roles/mma.cuh', 'blackwell/roles/load.cuh', 'blackwell/roles/store.cuh'
 SOFTMAX, CORRECTION = 'blackwell/roles/softmax.cuh', 'blackwell/roles/correction.cuh'
-ROW = 'blackwell/row.cuh'
+ROW, CTA, LAYOUT, TASK_WALK = 'blackwell/row.cuh', 'blackwell/cta.cuh', 'blackwell/layout.h', 'task_walk.cuh'
+TCGEN05 = '../ptx/tcgen05.cuh'
 
+# Pieces that more than one row moves.
+RELEASE_K = '    if (stage == 1) cta.bar.kv_empty.commit(k_slot);\n'
+RELEASE_Q = '    if (scores.last()) cta.bar.q_empty.commit(stage);\n'
+RELEASE_V = '    if (stage == 1) cta.bar.kv_empty.commit(v_slot);\n'
+ANNOUNCE_O = '    if (L::scores_ahead || values.last()) cta.bar.o_ready.commit(stage);\n'
+SCORE_STEPS = '#pragma unroll\n    for (int step = 0; step < L::score_steps; ++step) {\n'
+VALUE_STEPS = '    steps(0, L::value_steps_before_tail);\n'
+ADVANCE_SCORES = '    advance_scores(score_stage);\n'
+VALUE_TAIL_STEPS = '    steps(L::value_steps_before_tail, L::value_steps);\n'
+WAIT_FOR_TAIL = '    cta.bar.p_tail.wait(stage, p_phase);\n    ptx::tcgen05_fence_after_thread_sync();\n'
+RELEASE_O = '        ptx::tcgen05_fence_before_thread_sync();\n        release_o(stage);\n'
+MASK = '''    if constexpr (decltype(masked)::value) {  // where a row of the warp needs it
+      const int32_t first_key = block * config.block_keys;
+      if (ptx::vote_sync_any(visible.begin > first_key || visible.end < first_key + config.block_keys)) {
+        mask_row<Mask<config.mask>::bounded_below>(s, visible, first_key);
+      }
+    }
+'''
+
+# Wrong whatever the head dimension.
 ROWS = [
     # Released too early.
-    ('V is released one step early',
-     (MMA, '      value(1, v, block == 1);\n      cta.bar.kv_empty.commit(v);\n',
-      '      cta.bar.kv_empty.commit(v);\n      value(1, v, block == 1);\n')),
-    ('K is released one step early',
-     (MMA, '      score(1, k);\n      if (block == blocks - 1) cta.bar.q_empty.commit(1);\n      cta.bar.kv_empty.commit(k);\n',
-      '      cta.bar.kv_empty.commit(k);\n      score(1, k);\n      if (block == blocks - 1) cta.bar.q_empty.commit(1);\n')),
-    ('Q is released one step early',
-     (MMA, '      score(0, k);\n      if (block == blocks - 1) cta.bar.q_empty.commit(0);\n',
-      '      if (block == blocks - 1) cta.bar.q_empty.commit(0);\n      score(0, k);\n')),
-    ('O is announced one step early',
-     (MMA, '    value(1, last_v, blocks == 1);\n    cta.bar.o_ready.commit(1);\n',
-      '    cta.bar.o_ready.commit(1);\n    value(1, last_v, blocks == 1);\n')),
+    ('V is released one step early', (MMA, RELEASE_V, ''), (MMA, VALUE_STEPS, RELEASE_V + VALUE_STEPS)),
+    ('K is released one step early', (MMA, RELEASE_K, ''), (MMA, SCORE_STEPS, RELEASE_K + SCORE_STEPS)),
+    ('Q is released one step early', (MMA, RELEASE_Q, ''), (MMA, SCORE_STEPS, RELEASE_Q + SCORE_STEPS)),
+    ('O is announced one step early', (MMA, ANNOUNCE_O, ''), (MMA, VALUE_STEPS, ANNOUNCE_O + VALUE_STEPS)),
+    ('O is announced before the tail', (MMA, ANNOUNCE_O, ''), (MMA, ADVANCE_SCORES, ANNOUNCE_O + ADVANCE_SCORES)),
     ('S is announced before it is computed',
-     (MMA, '#pragma unroll\n    for (int step = 0; step < L::score_steps; ++step) {\n      ptx::tcgen05_mma_f16_ss',
-      '    cta.bar.s_ready.commit(stage);\n#pragma unroll\n    for (int step = 0; step < L::score_steps; ++step) {\n      ptx::tcgen05_mma_f16_ss'),
-     (MMA, '    }\n    cta.bar.s_ready.commit(stage);\n', '    }\n')),
+     (MMA, SCORE_STEPS, '    cta.bar.s_ready.commit(buffer);\n' + SCORE_STEPS),
+     (MMA, '    }\n    cta.bar.s_ready.commit(buffer);\n', '    }\n')),
     ('the message slot is released before it is read',
-     (CORRECTION, '        const float factor = cta.scale_or_sum(stage, row);\n        cta.bar.softmax_corr_empty.arrive(stage);\n',
-      '        cta.bar.softmax_corr_empty.arrive(stage);\n        const float factor = cta.scale_or_sum(stage, row);\n')),
+     (CORRECTION, '        const float factor = cta.scale_or_sum(stage, row);\n',
+      '        cta.bar.softmax_corr_empty.arrive(stage);\n        const float factor = cta.scale_or_sum(stage, row);\n'),
+     (CORRECTION, RELEASE_O, RELEASE_O.replace('release_o', 'cta.bar.p_o_rescale.arrive'))),
     ('O is released before the epilogue has read it',
      (CORRECTION, '      normalise_o<config>(', '      cta.bar.p_o_rescale.arrive(stage);\n      normalise_o<config>('),
-     (CORRECTION, '      cta.bar.p_o_rescale.arrive(stage);  // O is released for the next task\n', '')),
+     (CORRECTION, '      release_o(stage);  // for the next task\n', '      cta.bar.softmax_corr_empty.arrive(stage);\n')),
     ('O is released before it is rescaled',
      (CORRECTION, '        if (ptx::vote_sync_any(factor < 1.0f)) {',
       '        cta.bar.p_o_rescale.arrive(stage);\n        if (ptx::vote_sync_any(factor < 1.0f)) {'),
-     (CORRECTION, '        ptx::tcgen05_fence_before_thread_sync();\n        cta.bar.p_o_rescale.arrive(stage);\n',
-      '        ptx::tcgen05_fence_before_thread_sync();\n')),
+     (CORRECTION, RELEASE_O, RELEASE_O.replace('release_o', 'cta.bar.softmax_corr_empty.arrive'))),
     ('the O tile is returned before TMA has read it',
      (STORE, '    ptx::cp_async_bulk_wait_group_read<1>();\n    cta.bar.corr_epi_empty.arrive(0);\n',
       '    cta.bar.corr_epi_empty.arrive(0);\n    ptx::cp_async_bulk_wait_group_read<1>();\n')),
     ('half of P is handed over as three quarters',
-     (SOFTMAX, '    store_chunks(0, chunks_before_tail);\n', '    store_chunks(0, chunks_before_tail - 1);\n'),
-     (SOFTMAX, '    store_chunks(chunks_before_tail, chunks);\n', '    store_chunks(chunks_before_tail - 1, chunks);\n')),
+     (SOFTMAX, 'c < chunks_before_tail; ++c', 'c < chunks_before_tail - 1; ++c'),
+     (SOFTMAX, 'int c = chunks_before_tail;', 'int c = chunks_before_tail - 1;')),
     ('the value MMA takes seven eighths of P before the tail',
-     (MMA, '    steps(0, L::value_steps_before_tail);\n', '    steps(0, L::value_steps_before_tail + 1);\n'),
-     (MMA, '    steps(L::value_steps_before_tail, L::value_steps);\n', '    steps(L::value_steps_before_tail + 1, L::value_steps);\n')),
+     (MMA, VALUE_STEPS, '    steps(0, L::value_steps_before_tail + 1);\n'),
+     (MMA, VALUE_TAIL_STEPS, '    steps(L::value_steps_before_tail + 1, L::value_steps);\n')),
     ('the proxy fence comes after the arrival',
      (CORRECTION, '    ptx::fence_proxy_async_shared_cta();\n    cta.bar.corr_epi_full.arrive(stage);\n',
       '    cta.bar.corr_epi_full.arrive(stage);\n    ptx::fence_proxy_async_shared_cta();\n')),
@@ -65,37 +79,70 @@ ROWS = [
       '      cta.bar.corr_epi_full.wait(stage, phase);\n      ptx::fence_proxy_async_shared_cta();\n')),
     # Waited for too late.
     ('K is waited for one step late',
-     (MMA, '      const int k = next_kv();\n      score(0, k);\n', '      score(0, kv.index);\n      const int k = next_kv();\n')),
+     (MMA, 'if (stage == 0) k_slot = next_kv();', 'if (stage == 0) k_slot = kv.index;'),
+     (MMA, '    cta.bar.s_ready.commit(buffer);\n', '    if (stage == 0) next_kv();\n    cta.bar.s_ready.commit(buffer);\n')),
     ('the tail of P is waited for one step late',
-     (MMA, '    cta.bar.p_tail.wait(stage, p_phase);\n    ptx::tcgen05_fence_after_thread_sync();\n    steps(L::value_steps_before_tail, L::value_steps);\n',
-      '    steps(L::value_steps_before_tail, L::value_steps);\n    cta.bar.p_tail.wait(stage, p_phase);\n    ptx::tcgen05_fence_after_thread_sync();\n')),
+     (MMA, WAIT_FOR_TAIL + VALUE_TAIL_STEPS, VALUE_TAIL_STEPS + WAIT_FOR_TAIL)),
     ('the slot is waited for after its load',
-     (LOAD, '      cta.bar.kv_empty.wait(kv.index, kv.phase);\n      cta.bar.kv_full', '      cta.bar.kv_full'),
-     (LOAD, '      ptx::cp_async_bulk_tensor_load(tile, &tensor, coordinates, cta.bar.kv_full.address(kv.index));\n',
-      '      ptx::cp_async_bulk_tensor_load(tile, &tensor, coordinates, cta.bar.kv_full.address(kv.index));\n      cta.bar.kv_empty.wait(kv.index, kv.phase);\n')),
+     (LOAD, '    cta.bar.kv_empty.wait(kv.index, kv.phase);\n    cta.bar.kv_full', '    cta.bar.kv_full'),
+     (LOAD, '    ptx::cp_async_bulk_tensor_load(tile, &tensor, coordinates, cta.bar.kv_full.address(kv.index));\n',
+      '    ptx::cp_async_bulk_tensor_load(tile, &tensor, coordinates, cta.bar.kv_full.address(kv.index));\n    cta.bar.kv_empty.wait(kv.index, kv.phase);\n')),
     ('the epilogue reads O before the last MMA is waited for',
      (CORRECTION, '      cta.bar.o_ready.wait_warp(stage, o_phase);\n      ptx::tcgen05_fence_after_thread_sync();\n', ''),
-     (CORRECTION, '      ptx::tcgen05_fence_before_thread_sync();\n      cta.bar.p_o_rescale.arrive(stage);  // O',
-      '      cta.bar.o_ready.wait_warp(stage, o_phase);\n      ptx::tcgen05_fence_after_thread_sync();\n'
-      '      ptx::tcgen05_fence_before_thread_sync();\n      cta.bar.p_o_rescale.arrive(stage);  // O')),
+     (CORRECTION, '      release_o(stage);  // for the next task\n',
+      '      cta.bar.o_ready.wait_warp(stage, o_phase);\n      ptx::tcgen05_fence_after_thread_sync();\n      release_o(stage);\n')),
+    ('Q is waited for in the first task alone',
+     (MMA, '  uint32_t q_phase = 0;\n', '  uint32_t q_phase = 0;\n  int q_waits = 0;\n'),
+     (MMA, 'if (scores.first) {', 'if (scores.first && q_waits++ < 2) {')),
+    # In another order.
+    ('the score MMA comes before the value MMA that reads the P in its columns',
+     (MMA, ADVANCE_SCORES, ''), (MMA, '    score(score_stage);\n', ''),
+     (MMA, VALUE_STEPS, ADVANCE_SCORES + '    score(score_stage);\n' + VALUE_STEPS)),
+    ('the score MMA comes before the tail of the value MMA that reads the P in its columns',
+     (MMA, '    score(score_stage);\n', ''), (MMA, ADVANCE_SCORES, ADVANCE_SCORES + '    score(score_stage);\n')),
+    ('each Q stage takes a block of scores of its own', (MMA, 'if (stage == 0) more_scores =', 'more_scores =')),
+    ('K and V are loaded in the other order',
+     (LOAD, '    load_kv(values, params.v, cta.v_tile(kv.index), config.v_tile_bytes());\n    load_k();\n',
+      '    load_k();\n    load_kv(values, params.v, cta.v_tile(kv.index), config.v_tile_bytes());\n')),
+    ('the ring of K and V has one slot', (LAYOUT, '  return config;\n', '  config.kv_slots = 1;\n  return config;\n')),
+    ('the commit is of another lane than the MMAs',
+     (TCGEN05, '      ".reg .pred leader;\\n\\t"\n      "elect.sync _|leader, 0xffffffff;\\n\\t"\n',
+      '      ".reg .pred leader;\\n\\t"\n      ".reg .b32 lane;\\n\\t"\n      "elect.sync lane|leader, 0xffffffff;\\n\\t"\n'
+      '      "sub.u32 lane, 31, lane;\\n\\t"\n      "{ .reg .b32 mine; mov.u32 mine, %%laneid; setp.eq.u32 leader, mine, lane; }\\n\\t"\n')),
+    # The stream of blocks.
+    ('the first block of each task but the first is skipped',
+     (TASK_WALK, '      block = visited.end;\n', '      block = visited.end - (tasks_taken_++ > 0 ? 1 : 0);\n'),
+     (TASK_WALK, '  int32_t begin_ = 0;\n', '  int32_t begin_ = 0, tasks_taken_ = 0;\n')),
+    ('a task without blocks has one', (TASK_WALK, '    while (block == begin_) {\n', '    if (block == begin_) {\n')),
+    ('a task is done with its last block but one', (TASK_WALK, 'last() const { return block == begin_;', 'last() const { return block <= begin_ + 1;')),
     # Rings and phases.
-    ('the MMA driver has a ring of two', (MMA, 'PipelineState<config.kv_slots>::consumer()', 'PipelineState<config.kv_slots - 1>::consumer()')),
-    ('the loader has a ring of two', (LOAD, 'PipelineState<config.kv_slots>::producer()', 'PipelineState<config.kv_slots - 1>::producer()')),
+    ('the MMA driver has a ring of one slot less', (MMA, 'PipelineState<config.kv_slots>::consumer()', 'PipelineState<config.kv_slots - 1>::consumer()')),
+    ('the loader has a ring of one slot less', (LOAD, 'PipelineState<config.kv_slots>::producer()', 'PipelineState<config.kv_slots - 1>::producer()')),
     ('a load goes into the next slot', (LOAD, 'cta.k_tile(kv.index)', 'cta.k_tile((kv.index + 1) % config.kv_slots)')),
-    ('the value MMA reads the P of the other stage', (MMA, 'cta.p_tmem(stage)', 'cta.p_tmem(1 - stage)')),
-    ('P is stored in the other stage', (SOFTMAX, 'cta.of_row(row).p_tmem(stage)', 'cta.of_row(row).p_tmem(1 - stage)')),
+    ('the value MMA reads the P in the next S', (MMA, 'cta.p_tmem(p_cursor.buffer(stage))', 'cta.p_tmem((p_cursor.buffer(stage) + 1) % L::s_buffers)')),
+    ('P is stored in the next S', (SOFTMAX, 'my_cta.p_tmem(buffer)', 'my_cta.p_tmem((buffer + 1) % L::s_buffers)')),
+    ('softmax reads the next S', (SOFTMAX, 'my_cta.s_tmem(buffer)', 'my_cta.s_tmem((buffer + 1) % L::s_buffers)')),
+    ('softmax stays at its first S', (SOFTMAX, '    s_cursor.advance(2);\n', '')),
+    ('softmax takes the S of the other stage, too', (SOFTMAX, 's_cursor.advance(2)', 's_cursor.advance(1)')),
+    ('softmax waits for the other phase of S', (SOFTMAX, 's_cursor.phase()', 's_cursor.phase() ^ 1')),
+    ('the phase of S turns one S late', (CTA, 'return number < buffers ? 0 : 1;', 'return number <= buffers ? 0 : 1;')),
+    ('the phase of S never turns', (CTA, '    if (number >= 2 * buffers) number -= 2 * buffers;\n', '    if (number >= buffers) number -= buffers;\n')),
     ('the message goes into the slot of the other stage', (SOFTMAX, 'cta.scale_or_sum(stage, row) = factor;', 'cta.scale_or_sum(1 - stage, row) = factor;')),
     ('the phase of Q is not carried to the next task, load', (LOAD, '    q_phase ^= 1;\n', '')),
-    ('the phase of Q is not carried to the next task, mma', (MMA, '    q_phase ^= 1;\n', '')),
-    ('the phase of P is not carried to the next task', (MMA, '    cta.bar.kv_empty.commit(last_v);\n    p_phase ^= 1;\n', '    cta.bar.kv_empty.commit(last_v);\n')),
-    ('the phase of S starts afresh in each task', (SOFTMAX, '    RowState state;\n', '    RowState state;\n    s_phase = 0;\n')),
-    ('the phase of o_ready is not carried to the next task', (CORRECTION, '      o_phase ^= 1;\n', '')),
+    ('the phase of Q is not carried to the next task, mma', (MMA, '      if (stage == 1) q_phase ^= 1;\n', '')),
+    ('the phase of P is not carried to the next task',
+     (MMA, '  for (; values.next(); p_phase ^= 1) {\n', '  for (; values.next(); p_phase ^= 1) {\n    if (values.first) p_phase = 0;\n')),
+    ('the phase of S starts afresh in each task', (SOFTMAX, '    RowState state;\n', '    RowState state;\n    s_cursor.number = stage;\n')),
+    ('the phase of o_ready is not carried to the next task', (CORRECTION, '      message_phase ^= 1;\n      o_phase ^= 1;\n', '      message_phase ^= 1;\n')),
     ('the phase of the O tile is not carried to the next task', (CORRECTION, '    epi_phase ^= 1;\n', '')),
     ('a task without blocks turns the phase of o_ready', (CORRECTION, '      o_phase ^= 1;\n    }\n', '    }\n    o_phase ^= 1;\n')),
     # Values.
     ('O is not rescaled when it must be', (CORRECTION, 'vote_sync_any(factor < 1.0f)', 'vote_sync_any(factor < 0.0f)')),
     ('O is rescaled by the factor of the other stage', (CORRECTION, 'const float factor = cta.scale_or_sum(stage, row);', 'const float factor = cta.scale_or_sum(1 - stage, row);')),
     ('the maximum moves and the factor stays 1', (ROW, 'maximum == -CUDART_INF_F ? 1.0f : ptx::ex2_approx_ftz(moved_log2)', '1.0f')),
+    ('the message is sent before the factor is known',
+     (SOFTMAX, '      factor = state.take_maximum(block_maximum, moved_log2);\n      send();\n',
+      '      send();\n      factor = state.take_maximum(block_maximum, moved_log2);\n')),
     ('the maximum never moves', (ROW, 'return !(moved_log2 >= -kRescaleThreshold);', 'return moved_log2 == -CUDART_INF_F;')),
     ('the sum is not rescaled', (ROW, 'sum = sum * factor + (low + high);', 'sum = sum + (low + high);')),
     ('the exponent uses the maximum before the block',
@@ -105,14 +152,26 @@ ROWS = [
     ('a large maximum is subtracted twice', (ROW, '  if (large) offset = maximum == CUDART_INF_F ? CUDART_NAN_F : 0.0f;\n', '')),
     ('a large maximum is subtracted from all rows of the warp', (ROW, 'large ? -maximum : 0.0f', '-maximum')),
     ('the mask comes after exp2',
-     (SOFTMAX, '    if constexpr (decltype(masked)::value) mask_row<Mask<config.mask>::bounded_below>(s, visible, block * config.block_keys);\n', ''),
-     (SOFTMAX, '    state.add<0, chunks_before_tail>(s, factor);\n', '    if constexpr (decltype(masked)::value) mask_row<Mask<config.mask>::bounded_below>(s, visible, block * config.block_keys);\n    state.add<0, chunks_before_tail>(s, factor);\n')),
+     (SOFTMAX, MASK, ''),
+     (SOFTMAX, '    state.add<0, chunks_before_tail>(s, factor);\n', MASK + '    state.add<0, chunks_before_tail>(s, factor);\n')),
     ('the maximum is taken before the mask',
-     (SOFTMAX, '    if constexpr (decltype(masked)::value) mask_row<Mask<config.mask>::bounded_below>(s, visible, block * config.block_keys);\n', ''),
-     (SOFTMAX, '    if (later) {\n', '    if constexpr (decltype(masked)::value) mask_row<Mask<config.mask>::bounded_below>(s, visible, block * config.block_keys);\n    if (later) {\n')),
+     (SOFTMAX, MASK, ''),
+     (SOFTMAX, '    const float block_maximum = row_maximum(s, state.maximum);\n', '    const float block_maximum = row_maximum(s, state.maximum);\n' + MASK)),
+    ('the mask is applied where no row needs it, and not where one does', (SOFTMAX, 'if (ptx::vote_sync_any(visible.begin', 'if (!ptx::vote_sync_any(visible.begin')),
+    ('a row that sees all keys of a block but the last runs no mask code',
+     (SOFTMAX, 'visible.end < first_key + config.block_keys)', 'visible.end < first_key + config.block_keys - 1)')),
+    ('P of the first columns is not made again when the maximum moves', (SOFTMAX, '      store_early();\n    } else {\n', '    } else {\n')),
+    ('P of the first columns is made again without waiting for the first store', (SOFTMAX, '        ptx::tcgen05_wait_st();  // two stores to the same columns are in no order\n', '')),
+    ('P of the first columns is made again from probabilities',
+     (SOFTMAX, '        ptx::tcgen05_ld_32x32b(s[0], s_tmem);\n        ptx::tcgen05_wait_ld();\n        ptx::delivered(s[0]);\n', '')),
+    ('P of the first columns is made again from the next chunk', (SOFTMAX, 'ptx::tcgen05_ld_32x32b(s[0], s_tmem);', 'ptx::tcgen05_ld_32x32b(s[0], s_tmem + kChunkColumns);')),
+    ('P of the first columns is made again from the next S',
+     (SOFTMAX, 'ptx::tcgen05_ld_32x32b(s[0], s_tmem);', 'ptx::tcgen05_ld_32x32b(s[0], my_cta.s_tmem((buffer + 1) % L::s_buffers));')),
+    ('P of the first columns is made twice', (SOFTMAX, 'store_p<config, early_columns, kChunkColumns>', 'store_p<config, 0, kChunkColumns>')),
+    ('P of the first columns of a masked block is made again without the mask', (SOFTMAX, 'decltype(masked)::value ? 0 : kEarlyColumns', 'kEarlyColumns')),
     ('O is normalised with the sum before the last block', (SOFTMAX, '    state.add<chunks_before_tail, chunks>(s, 1.0f);\n', '    if (block > 0) state.add<chunks_before_tail, chunks>(s, 1.0f);\n')),
-    ('the first value MMA of a task accumulates', (MMA, '!first_block || step > 0', 'true')),
-    ('the first value MMA of a later block does not accumulate', (MMA, 'value(0, v, block == 1)', 'value(0, v, true)')),
+    ('the first value MMA of a task accumulates', (MMA, '!values.first || step > 0', 'true')),
+    ('the first value MMA of a later block does not accumulate', (MMA, '!values.first || step > 0', '(!values.first && stage == 1) || step > 0')),
     ('the tail mask keeps one key too many', ('mask_columns.cuh', 'end < 32 ? 32 - end : 0', 'end < 31 ? 31 - end : 0')),
     ('the causal diagonal is off by one', ('mask.h', 'return {0, seq_kv - behind};', 'return {0, seq_kv - behind + 1};')),
     ('the causal mask is aligned to the top left', ('mask.h', 'return {0, seq_kv - behind};', 'return {0, seq_q - behind};')),
@@ -121,6 +180,33 @@ ROWS = [
     ('rows of one position are taken for rows of one head', (SOFTMAX, 'task.row_position(stage, row)', 'task.position(stage) + (row >> 1)')),
     ('LSE leaves out the scale', (CORRECTION, 'maximum * params.scale + logf(sum)', 'maximum + logf(sum)')),
 ]
+
+# Of what is there with a third S in TMEM alone, or does no harm without.
+ROWS_OF_THREE_S = [
+    ('the message slot is waited for after P is handed over',
+     (SOFTMAX, '    wait_message_slot();\n', ''),
+     (SOFTMAX, '    cta.bar.p_o_rescale.arrive(stage);\n', '    cta.bar.p_o_rescale.arrive(stage);\n    wait_message_slot();\n')),
+    ('correction does not wait for the value MMA of the block before',
+     (CORRECTION, '        if constexpr (L::scores_ahead) cta.bar.o_ready.wait_warp(stage, o_phase);\n', '')),
+    ('the phase of o_ready turns once a task', (CORRECTION, '      if constexpr (L::scores_ahead) o_phase ^= 1;\n', '')),
+    ('o_ready comes once a task', (MMA, 'L::scores_ahead || values.last()', 'values.last()')),
+    ('the third S is not filled ahead', (MMA, 'n < L::s_buffers; ++n', 'n < 2; ++n')),
+    ('K is not loaded ahead', (LOAD, '  if constexpr (L::scores_ahead) load_k();\n', '')),
+    ('the stage whose P was read has the next scores, not the other', (MMA, '(stage + L::s_buffers) % 2', 'stage')),
+    ('the value MMA stays at the first P', (MMA, '    p_cursor.advance(1);\n', '')),
+    ('the score MMA stays at the first S', (MMA, '    s_cursor.advance(1);\n', '')),
+    ('S is announced by its stage', (MMA, 'cta.bar.s_ready.commit(buffer)', 'cta.bar.s_ready.commit(stage)')),
+    ('S is waited for by its stage', (SOFTMAX, 'cta.bar.s_ready.wait_warp(buffer,', 'cta.bar.s_ready.wait_warp(stage,')),
+]
+
+# Of what is there with two S alone.
+ROWS_OF_TWO_S = [
+    ('K is loaded ahead', (LOAD, 'if constexpr (L::scores_ahead) load_k();', 'load_k();')),
+    ('o_ready comes once a block', (MMA, 'L::scores_ahead || values.last()', 'true')),
+]
+
+# (head dimension, rows): three S fit beside an O of 64 columns, two beside one of 128.
+TABLES = [(64, ROWS + ROWS_OF_THREE_S), (128, ROWS + ROWS_OF_TWO_S)]
 
 
 def mutate(folder, name, edits):
@@ -135,20 +221,28 @@ def mutate(folder, name, edits):
             source.write(text.replace(old, new))
 
 
-def build(nvcc, options, root, output, row):
+def rewrite(path, *replacements):
+    with open(path) as source:
+        text = source.read()
+    for pattern, new in replacements:
+        text, count = re.subn(pattern, new, text, flags=re.M)
+        if count == 0:
+            raise ValueError('%s holds nothing like %s' % (path, pattern))
+    with open(path, 'w') as source:
+        source.write(text)
+
+
+def build(nvcc, options, root, output, head_dim, row):
     name, edits = row[0], row[1:]
-    folder = os.path.join(output, 'tree', name)
-    shutil.rmtree(folder, ignore_errors=True)
+    folder = os.path.join(output, 'tree', str(head_dim), name)
     shutil.copytree(os.path.join(root, 'asm'), os.path.join(folder, 'asm'))
     mutate(folder, name, edits)
-    # The tests launch two of the entries.
-    entries = os.path.join(folder, 'asm/attention/specialisations.h')
-    with open(entries) as source:
-        text = re.sub(r'^  ROW\((?!fa4_forward_f16_\w+, +f16, +\w+, +128, 128\)).*\n', '', source.read(), flags=re.M)
-    with open(entries, 'w') as source:
-        source.write(re.sub(r'\) *\\\n(?!  ROW)', ')\n', text))
+    # The test launches two of the entries.
+    others = r'^  ROW\((?!fa4_forward_f16_\w+, +f16, +\w+, +%d, +%d\)).*\n' % (head_dim, head_dim)
+    rewrite(os.path.join(folder, 'asm/attention/specialisations.h'), (others, ''), (r'\) *\\\n(?!  ROW)', ')\n'))
     main = os.path.join(folder, 'asm/attention/blackwell/attention.cu')
-    ptx = os.path.join(output, name + '.ptx')
+    rewrite(main, (r'^FA4_SPECIALISATIONS\(FA4_ENTRY\)\n', ''))
+    ptx = os.path.join(output, str(head_dim), name + '.ptx')
     result = subprocess.run([nvcc, '-ptx', '-o', ptx] + options + [main], capture_output=True, text=True)
     if result.returncode != 0:
         raise ValueError('source mutant "%s" does not compile:\n%s' % (name, result.stderr))
@@ -158,18 +252,20 @@ def main():
     nvcc, root, output, stamp, depfile = sys.argv[1:6]
     options = sys.argv[6:]
     shutil.rmtree(output, ignore_errors=True)
-    os.makedirs(output)
-    if len({row[0] for row in ROWS}) != len(ROWS):
-        raise ValueError('two source mutants have the same name')
+    mutants = [(head_dim, row) for head_dim, rows in TABLES for row in rows]
+    for head_dim, rows in TABLES:
+        os.makedirs(os.path.join(output, str(head_dim)))
+        if len({row[0] for row in rows}) != len(rows):
+            raise ValueError('two source mutants have the same name')
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for done in [pool.submit(build, nvcc, options, root, output, row) for row in ROWS]:
+        for done in [pool.submit(build, nvcc, options, root, output, *mutant) for mutant in mutants]:
             done.result()
     shutil.rmtree(os.path.join(output, 'tree'))
     sources = glob.glob(os.path.join(root, 'asm/**/*.h'), recursive=True) + glob.glob(os.path.join(root, 'asm/**/*.cu*'), recursive=True)
     with open(depfile, 'w') as file:
         file.write('%s: %s\n' % (stamp, ' '.join(sources)))
     with open(stamp, 'w') as file:
-        file.write('%d source mutants\n' % len(ROWS))
+        file.write('%d source mutants\n' % len(mutants))
 
 
 try:
