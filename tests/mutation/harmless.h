@@ -65,33 +65,39 @@ inline std::span<const Harmless> harmless(const KernelList& kernels) {
        "never executed", 128},
   };
   static const Harmless blackwell[] = {
-      // ---- waits that another path makes redundant ----
-      {Because::another_path, "remove wait", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
-       "load_v(blocks.end - 1);",
-       "the slot held a K of the task before; q_empty[1], which load_q(1) has just waited for, is committed "
-       "after all MMAs that read that K"},
-      {Because::another_path, "remove wait", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
-       "load_k(blocks.end - 1);",
-       "in a ring of five the slot held the V of block 2 of the task before; q_empty[0], which load_q(0) has "
-       "just waited for, is committed after the value MMAs of both stages that read it",
-       64},
+      // ---- the first loads of all ----
+      {Because::nothing_to_order, "remove wait", "cta.bar.kv_empty.wait(kv.index, kv.phase);", "before while (values.next())",
+       "the first K of a CTA, or at head dimension 64 the second: nobody has used its slot"},
+      {Because::nothing_to_order, "wait on the neighbour", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
+       "before while (values.next())", "as without it"},
+      {Because::nothing_to_order, "remove wait", "cta.bar.q_empty.wait(stage, q_phase);", "before while (values.next())",
+       "the first Q of a CTA: nobody has used its tile", 128},
+      {Because::nothing_to_order, "wait on the neighbour",
+       "cta.bar.q_empty.wait(stage, q_phase); <- if (keys.first) load_q(keys.task(), 0);", "before while (values.next())",
+       "as without it", 128},
+      {Because::nothing_to_order, "remove wait", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
+       "<- if constexpr (L::scores_ahead) load_k();", "the first K of a CTA: nobody has used its slot", 64},
+      {Because::nothing_to_order, "wait on the neighbour", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
+       "<- if constexpr (L::scores_ahead) load_k();", "as without it", 64},
+      {Because::nothing_to_order, "remove wait", "cta.bar.q_empty.wait(stage, q_phase);",
+       "<- if constexpr (L::scores_ahead) load_k();", "the first Q of a CTA: nobody has used its tile", 64},
+      {Because::nothing_to_order, "wait on the neighbour",
+       "cta.bar.q_empty.wait(stage, q_phase); <- if (keys.first) load_q(keys.task(), 0);",
+       "<- if constexpr (L::scores_ahead) load_k();", "as without it", 64},
       // ---- both stages exchanged, the later signal covering the earlier ----
       {Because::another_path, "wait on the neighbour", "cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);",
        "",
        "store returns tile 1 after tile 0, so stage 0 waits for more than it must, and stage 1 for what "
        "stage 0 has seen"},
-      {Because::another_path, "wait on the neighbour", "cta.bar.q_empty.wait(stage, q_phase); <- load_q(0);",
-       "",
-       "q_empty[1] is committed after q_empty[0], and a commit covers all MMAs before it; load_q(1) waits "
-       "for the same phase once more"},
+      {Because::another_path, "wait on the neighbour",
+       "cta.bar.q_empty.wait(stage, q_phase); <- if (keys.first) load_q(keys.task(), 0); <- load_k();", "",
+       "q_empty[1] is committed after q_empty[0], and a commit covers all MMAs before it; load_q(keys.task(), 1) waits for "
+       "the same phase once more"},
       {Because::nothing_to_order, "wait on the neighbour",
        "for (int stage = 0; stage < config.q_stages; ++stage) cta.bar.q_empty.wait(stage, q_phase);", "",
        "both stages are waited for, in the other order"},
       {Because::another_path, "wait on the neighbour", "cta.bar.corr_epi_full.wait(stage, phase);", "",
        "correction hands over tile 1 after tile 0, so the first wait covers both"},
-      {Because::nothing_to_order, "arrive at the neighbour",
-       "for (int stage = 0; stage < config.q_stages; ++stage) cta.bar.p_o_rescale.arrive(stage);", "",
-       "both stages are released, in the other order, and nothing has touched O yet"},
       {Because::another_path, "arrive at the neighbour",
        "cta.bar.corr_epi_full.arrive(stage); <- hand_over(stage);", "",
        "tile 1 is signalled when tile 0 is written and the other way round; store waits for corr_epi_full[0] "
@@ -114,20 +120,24 @@ inline std::span<const Harmless> harmless(const KernelList& kernels) {
        "before if (warp == L::mma_warp) ptx::tcgen05_dealloc",
        "what follows is dealloc, no asynchronous operation either: the barrier orders it"},
       {Because::nothing_to_order, "remove fence::before_thread_sync",
-       "ptx::tcgen05_fence_before_thread_sync(); <- while (block > blocks.unmasked_end", "",
-       "as the next one; and the masked blocks, one or two of a task, leave no pair to it"},
-      {Because::another_path, "remove fence::before_thread_sync",
-       "ptx::tcgen05_fence_before_thread_sync(); <- while (block > blocks.unmasked_begin", "",
-       "correction needs of this thread only that it has seen s_ready, and a commit stands for the "
-       "completion of its MMAs wherever it is "
-       "passed on to; the thread's own loads of S are handed over by the fence before p_o_rescale"},
+       "ptx::tcgen05_fence_before_thread_sync(); <- send(); <- while (block > blocks.unmasked_end", "",
+       "as the next one; and the masked blocks, one or two of a task, leave no pair to it", 128},
+      {Because::another_path, "remove fence::before_thread_sync", "ptx::tcgen05_fence_before_thread_sync(); <- send();", "",
+       "correction needs of this thread only that it has seen s_ready, where it does not wait for o_ready itself, and a "
+       "commit stands for the completion of its MMAs wherever it is passed on to; the thread's own loads of S are handed "
+       "over by the fences before p_o_rescale and p_tail"},
       {Because::nothing_to_order, "remove fence::before_thread_sync",
        "ptx::tcgen05_fence_before_thread_sync();", "(after ptx::bar_warp_sync(); before ptx::bar_sync<0>();)",
        "each role has executed one after its last access to tensor memory, at the arrival that handed it "
        "over"},
       // ---- joins of a warp that nothing .aligned follows before the next one ----
-      {Because::nothing_to_order, "remove bar.warp.sync", "ptx::bar_warp_sync();", "",
+      {Because::nothing_to_order, "remove bar.warp.sync", "ptx::bar_warp_sync();", "prefetch_tensor_maps(params)",
        "bar.sync follows, which gathers the warp"},
+      {Because::nothing_to_order, "remove bar.warp.sync", "ptx::bar_warp_sync();", "(after // the last boxes.",
+       "bar.sync follows, which gathers the warp"},
+      {Because::nothing_to_order, "remove bar.warp.sync",
+       "if constexpr (L::scores_ahead) cta.bar.o_ready.wait_warp(stage, o_phase);", nullptr,
+       "each lane has waited for itself; vote.sync gathers them before anything .aligned", 64},
       {Because::nothing_to_order, "remove bar.warp.sync",
        "cta.bar.softmax_corr_full.wait_warp(stage, message_phase);", "before const float factor",
        "each lane has waited for itself and reads its own word; vote.sync gathers them before anything "

@@ -242,9 +242,7 @@ KernelText::Site KernelText::site(size_t line) const {
     const bool outer = has(file, "attention.cu") && told;
     if (primitive || outer) continue;
     site.where += (told ? " <- " : "") + source_line(at.file, at.line);
-    if (!told)
-      site.between =
-          "after " + source_line(at.file, at.line - 1) + " before " + source_line(at.file, at.line + 1);
+    site.between.push_back("after " + source_line(at.file, at.line - 1) + " before " + source_line(at.file, at.line + 1));
     told = true;
   }
   return site;
@@ -266,24 +264,33 @@ std::string KernelText::text(const Mutant& mutant) const {
 
 std::vector<Mutant> KernelText::mutants() const {
   std::vector<Mutant> all;
+  std::vector<std::vector<std::string>> between;  // of each
+  // Those whose words are the same: told apart by what stands around the innermost call in which that differs.
+  const std::function<void(const std::vector<size_t>&, size_t)> tell_apart = [&](const std::vector<size_t>& same, size_t call) {
+    if (same.size() == 1 || call == between[same[0]].size()) return;
+    std::map<std::string, std::vector<size_t>> groups;
+    for (size_t mutant : same) groups[between[mutant][call]].push_back(mutant);
+    for (const auto& [text, group] : groups) {
+      if (groups.size() > 1)
+        for (size_t mutant : group) all[mutant].where += "  (" + text + ")";
+      tell_apart(group, call + 1);
+    }
+  };
   for (const Kind& kind : kinds(kernel_, dynamic_shared_)) {
     std::map<std::string, size_t> by_key;
-    std::map<std::string, std::vector<std::pair<size_t, std::string>>>
-        same_words;  // mutant, where it is in full
+    std::map<std::string, std::vector<size_t>> same_words;
     for (size_t i = 0; i < lines_.size(); ++i) {
       if (!has(lines_[i], kind.instruction)) continue;
       const Site s = site(i);
       const auto [it, added] = by_key.try_emplace(s.key, all.size());
       if (added) {
-        same_words[s.where].push_back({all.size(), s.where + "  (" + s.between + ")"});
+        same_words[s.where].push_back(all.size());
         all.push_back({kind.name, s.where, {}});
+        between.push_back(s.between);
       }
       all[it->second].lines[i] = kind.change(lines_[i]);
     }
-    for (const auto& [where, same] : same_words) {
-      if (same.size() == 1) continue;
-      for (const auto& [mutant, full] : same) all[mutant].where = full;
-    }
+    for (const auto& [where, same] : same_words) tell_apart(same, 0);
   }
   return all;
 }

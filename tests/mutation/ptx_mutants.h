@@ -31,7 +31,7 @@ class KernelText {
  private:
   struct Site {
     std::string key, where;
-    std::string between;  // the lines of the source before and after
+    std::vector<std::string> between;  // the lines of the source before and after, from the innermost call on
   };
   Site site(size_t line) const;
   void read_locations();
