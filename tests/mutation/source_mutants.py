@@ -30,6 +30,8 @@ VALUE_STEPS = '    steps(0, L::value_steps_before_tail);\n'
 ADVANCE_SCORES = '    advance_scores(score_stage);\n'
 VALUE_TAIL_STEPS = '    steps(L::value_steps_before_tail, L::value_steps);\n'
 WAIT_FOR_TAIL = '    cta.bar.p_tail.wait(stage, p_phase);\n    ptx::tcgen05_fence_after_thread_sync();\n'
+WAIT_FOR_SLOT = '    cta.bar.kv_empty.wait(kv.index, kv.phase);\n'
+LOAD_V = '    load_kv(v_pieces, values, params.v, cta.v_tile(kv.index), config.v_tile_bytes(), params.v_pieces_apart);\n'
 RELEASE_O = '        ptx::tcgen05_fence_before_thread_sync();\n        release_o(stage);\n'
 MASK = '''    if constexpr (decltype(masked)::value) {  // where a row of the warp needs it
       const int32_t first_key = block * config.block_keys;
@@ -84,9 +86,7 @@ ROWS = [
     ('the tail of P is waited for one step late',
      (MMA, WAIT_FOR_TAIL + VALUE_TAIL_STEPS, VALUE_TAIL_STEPS + WAIT_FOR_TAIL)),
     ('the slot is waited for after its load',
-     (LOAD, '    cta.bar.kv_empty.wait(kv.index, kv.phase);\n    cta.bar.kv_full', '    cta.bar.kv_full'),
-     (LOAD, '    ptx::cp_async_bulk_tensor_load(tile, &tensor, coordinates, cta.bar.kv_full.address(kv.index));\n',
-      '    ptx::cp_async_bulk_tensor_load(tile, &tensor, coordinates, cta.bar.kv_full.address(kv.index));\n    cta.bar.kv_empty.wait(kv.index, kv.phase);\n')),
+     (LOAD, WAIT_FOR_SLOT + '    cta.bar.kv_full', '    cta.bar.kv_full'), (LOAD, '    kv.advance();\n', WAIT_FOR_SLOT + '    kv.advance();\n')),
     ('the epilogue reads O before the last MMA is waited for',
      (CORRECTION, '      cta.bar.o_ready.wait_warp(stage, o_phase);\n      ptx::tcgen05_fence_after_thread_sync();\n', ''),
      (CORRECTION, '      release_o(stage);  // for the next task\n',
@@ -102,8 +102,7 @@ ROWS = [
      (MMA, '    score(score_stage);\n', ''), (MMA, ADVANCE_SCORES, ADVANCE_SCORES + '    score(score_stage);\n')),
     ('each Q stage takes a block of scores of its own', (MMA, 'if (stage == 0) more_scores =', 'more_scores =')),
     ('K and V are loaded in the other order',
-     (LOAD, '    load_kv(values, params.v, cta.v_tile(kv.index), config.v_tile_bytes());\n    load_k();\n',
-      '    load_k();\n    load_kv(values, params.v, cta.v_tile(kv.index), config.v_tile_bytes());\n')),
+     (LOAD, LOAD_V + '    load_k();\n', '    load_k();\n' + LOAD_V)),
     ('the ring of K and V has one slot', (LAYOUT, '  return config;\n', '  config.kv_slots = 1;\n  return config;\n')),
     ('the commit is of another lane than the MMAs',
      (TCGEN05, '      ".reg .pred leader;\\n\\t"\n      "elect.sync _|leader, 0xffffffff;\\n\\t"\n',
