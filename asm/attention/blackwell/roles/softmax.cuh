@@ -79,6 +79,7 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
       send();
       offset = state.exponent_offset(scale_log2);
       if constexpr (early_columns > 0) {
+        ptx::bar_warp_sync();    // take_maximum may have parted the rows
         ptx::tcgen05_wait_st();  // two stores to the same columns are in no order
         ptx::tcgen05_ld_32x32b(s[0], s_tmem);
         ptx::tcgen05_wait_ld();
