@@ -46,9 +46,8 @@ TensorMapDescription describe(const fa4_forward_params& problem, const fa4_tenso
 // How many head groups work at a time under LPT: so many that their keys and values stay in the L2 cache, and whole KV
 // heads. Waves of CTAs balance best where sections begin with a wave, so it is a multiple of the grid, or the largest whole
 // fraction of it that fits. Where that would leave a short last section, which costs more, it is a power of two of KV heads.
-int64_t section_groups(const fa4_forward_params& problem, const Config& config, int64_t groups_per_kv_head,
-                       int64_t all_groups, int64_t grid) {
-  const int64_t kv_head_bytes = problem.seq_kv * (config.qk_dim + config.v_dim) * kElementBytes;
+int64_t section_groups(const fa4_forward_params& problem, int64_t groups_per_kv_head, int64_t all_groups, int64_t grid) {
+  const int64_t kv_head_bytes = problem.seq_kv * (problem.head_dim + head_dim_v(problem)) * kElementBytes;
   if (kv_head_bytes == 0) return all_groups;
   const int64_t fitting_heads = std::max<int64_t>(kL2Bytes / kv_head_bytes, 1);
   const int64_t fitting = fitting_heads * groups_per_kv_head;
@@ -104,7 +103,7 @@ fa4_status plan_forward(const fa4_forward_params& problem, const DeviceTraits& d
   params.order = make_task_order(
       scheduler_kind(problem, config.mask), static_cast<int32_t>(problem.batch), static_cast<int32_t>(packing.head_groups),
       static_cast<int32_t>(packing.m_blocks),
-      static_cast<int32_t>(section_groups(problem, config, groups_per_kv_head, all_groups, plan.grid)));
+      static_cast<int32_t>(section_groups(problem, groups_per_kv_head, all_groups, plan.grid)));
   params.scale_log2 = static_cast<float>(std::fabs(scale) * std::numbers::log2e);
   params.scale = static_cast<float>(std::fabs(scale));
   params.negate_scores = scale < 0 ? 1 : 0;

@@ -12,8 +12,8 @@
 
 namespace fa4 {
 
-// The rank-5 view of Q, K, V and O, innermost dimension first: 64 elements of the head dimension (one
-// 128-byte swizzle span), heads, sequence, the 2 halves of the head dimension, batch. Two bytes an element.
+// The rank-5 view of Q, K, V or O, innermost dimension first: 64 elements of the head dimension (one 128-byte swizzle span), heads,
+// sequence, pieces of 64 elements, batch; or all of the head dimension, and one piece (asm/attention/params.h). Two bytes an element.
 struct TensorMapDescription {
   static constexpr uint32_t kRank = 5;
   CUtensorMapDataType type;

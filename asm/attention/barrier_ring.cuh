@@ -22,7 +22,7 @@ class BarrierRing {
  public:
   __device__ explicit BarrierRing(uint32_t first) : first_(first) {}
 
-  // For a role that runs in one elected lane.
+  // For a role that runs in one elected lane, or whose next instruction of a warp joins the lanes.
   __device__ __forceinline__ void wait(int stage, uint32_t parity) const {
     while (!ptx::mbarrier_try_wait_parity(at(stage), parity)) {
     }

@@ -13,8 +13,9 @@ namespace fa4 {
 struct alignas(128) AttentionParams {
   // Rank-5 views (64 elements of the head dimension, heads, sequence, pieces of 64 of the head dimension, batch)
   // with 128-byte swizzle. Q and O: box (64, packed_heads, tile_rows / packed_heads, pieces, 1); K and V: box
-  // (64, 1, keys of a block, pieces, 1). `tile_rows`, and all that follows from it: of the kernel's Config. Of a head dimension
-  // that is no multiple of 64: views (head dimension, heads, sequence, 1, batch), boxes of one piece.
+  // (64, 1, keys of a block, pieces, 1). `tile_rows`, and all that follows from it: of the kernel's Config. Where
+  // the head dimension of Q and K, or that of V and O, is no multiple of 64: views (head dimension, heads, sequence, 1, batch) of
+  // these two, and boxes of one piece.
   CUtensorMap q, k, v, o;
 
   // Natural-log sum of exponentials, fp32, element (batch, q_head, position) at

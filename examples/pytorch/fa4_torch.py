@@ -7,7 +7,7 @@
 
 Works eagerly, under torch.compile (the operators are torch.ops.fa4.forward and forward_out) and in CUDA graphs. Forward
 only. Tensors are used where they lie, whatever their strides, as far as the library takes them: fp16 or bf16, head
-dimension 64 or 128 with stride 1, other strides multiples of 8 elements. Fewer K/V heads than query heads are grouped.
+dimensions that are multiples of 8 up to 128, with stride 1, other strides multiples of 8 elements. Fewer K/V heads than query heads are grouped.
 `causal` is aligned to the bottom right: query i sees keys j <= i + seq_kv - seq_q. (That of
 scaled_dot_product_attention(is_causal=True) is aligned to the top left; for equal lengths they are the same.)
 

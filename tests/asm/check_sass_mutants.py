@@ -56,6 +56,7 @@ BLACKWELL = {
     'a load from tensor memory less': (replaced(r'LDTM', 'NOP'), 'LDTM where the PTX has'),
     'a store to tensor memory less': (replaced(r'STTM', 'NOP'), 'STTM where the PTX has'),
     'P is handed over as a whole': (replaced(r'(STTM[\s\S]*?)SYNCS\.ARRIVE', r'\1NOP'), 'arrive of P stands behind'),
+    'the first columns wait for the maximum': (everywhere(r'STTM\.x8', 'NOP'), 'store of P stands behind'),
     'an MMA less': (replaced(r'UTCHMMA', 'NOP'), 'UTCHMMA where the PTX has'),
     'a commit less': (replaced(r'UTCBAR', 'NOP'), 'UTCBAR where the PTX has'),
     'a bulk load less': (replaced(r'UTMALDG', 'NOP'), 'UTMALDG where the PTX has'),

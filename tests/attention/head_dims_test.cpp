@@ -34,6 +34,15 @@ TEST_CASE("every multiple of 8", "[head-dims]") {
   }
 }
 
+TEST_CASE("a map without keys ends with the head dimension too", "[head-dims]") {
+  for (const int64_t head_dim : {40, 72}) {
+    for (const int64_t seq_kv : {0, 1, 60}) {
+      const test::Case c{{Dtype::fp16, true, 2, 300, seq_kv, 4, 2, 0, head_dim}, {Layout::padded, FA4_SCHEDULER_AUTO, true, 2}, 1600};
+      CHECK(test::verify(c) == "");
+    }
+  }
+}
+
 TEST_CASE("columns that a head has not get nothing from its neighbours", "[head-dims]") {
   // Q, K and V interleaved in one tensor; one head that is repeated; ratios that pack rows of several heads into a tile.
   uint64_t seed = 1700;

@@ -161,39 +161,43 @@ PROMISE("unmasked blocks run no mask code") {
   CHECK(mask_instructions({Dtype::fp16, true, 1, 1024, 1024, 1, 1, 0, dim}) == 2 * causal_512);
 }
 
+// Blocks of all tasks are one stream: the first scores of a task come before the last values of the task before.
 PROMISE("the MMA warp issues in the order of the choreography") {
   using L = Sizes<dim>;
-  const Problem problem{Dtype::fp16, false, 1, 256, 640, 1, 1, 0, dim};
-  const int blocks = 5;
-  // Scores are two S ahead of the values, or three. The n-th of either is of stage n % 2, and S lies in buffer n % 2 or n % 3.
-  std::vector<std::string> expected;
-  for (int n = 0; n < L::s_buffers; ++n) expected.push_back("S" + std::to_string(n % 2));
-  for (int n = 0; n < 2 * blocks; ++n) {
-    expected.push_back("O" + std::to_string(n % 2));
-    if (n + L::s_buffers < 2 * blocks) expected.push_back("S" + std::to_string((n + L::s_buffers) % 2));
-  }
-
-  std::vector<std::string> issued;
-  int step = 0, scores = 0, values = 0;
-  for (const fa4sim_event& e : traced(problem)) {
-    if (e.kind != FA4SIM_EVENT_MMA) continue;
-    CHECK(e.warp == uint32_t(L::mma_warp));
-    const bool value = e.address >= L::o_column;
-    CHECK(bool(e.a_in_tmem) == value);
-    const uint32_t buffer = uint32_t((value ? values : scores) % L::s_buffers);
-    const uint32_t stage = value ? (e.address - L::o_column) / L::o_stage_columns : uint32_t(scores % 2);
-    if (!value) CHECK(e.address == L::s_column + buffer * L::s_columns);
-    if (step == 0) {
-      issued.push_back((value ? "O" : "S") + std::to_string(stage));
-    } else {
-      CHECK(issued.back() == (value ? "O" : "S") + std::to_string(stage));
+  for (const auto& [tasks, blocks_of_task] : std::array<std::array<int, 2>, 3>{{{1, 5}, {3, 2}, {4, 1}}}) {
+    INFO(tasks << " tasks of " << blocks_of_task << " blocks");
+    const Problem problem{Dtype::fp16, false, 1, 256, blocks_of_task * kBlockKeys, tasks, tasks, 0, dim};
+    const int blocks = tasks * blocks_of_task;
+    // Scores are two S ahead of the values, or three. The n-th of either is of stage n % 2, and S lies in buffer n % 2 or n % 3.
+    std::vector<std::string> expected;
+    for (int n = 0; n < L::s_buffers; ++n) expected.push_back("S" + std::to_string(n % 2));
+    for (int n = 0; n < 2 * blocks; ++n) {
+      expected.push_back("O" + std::to_string(n % 2));
+      if (n + L::s_buffers < 2 * blocks) expected.push_back("S" + std::to_string((n + L::s_buffers) % 2));
     }
-    if (value) CHECK(e.source == L::p_column + buffer * L::s_columns + uint32_t(step) * kMmaK / 2);
-    if (++step < (value ? L::value_steps : L::score_steps)) continue;
-    step = 0;
-    ++(value ? values : scores);
+
+    std::vector<std::string> issued;
+    int step = 0, scores = 0, values = 0;
+    for (const fa4sim_event& e : traced(problem)) {
+      if (e.kind != FA4SIM_EVENT_MMA) continue;
+      CHECK(e.warp == uint32_t(L::mma_warp));
+      const bool value = e.address >= L::o_column;
+      CHECK(bool(e.a_in_tmem) == value);
+      const uint32_t buffer = uint32_t((value ? values : scores) % L::s_buffers);
+      const uint32_t stage = value ? (e.address - L::o_column) / L::o_stage_columns : uint32_t(scores % 2);
+      if (!value) CHECK(e.address == L::s_column + buffer * L::s_columns);
+      if (step == 0) {
+        issued.push_back((value ? "O" : "S") + std::to_string(stage));
+      } else {
+        CHECK(issued.back() == (value ? "O" : "S") + std::to_string(stage));
+      }
+      if (value) CHECK(e.source == L::p_column + buffer * L::s_columns + uint32_t(step) * kMmaK / 2);
+      if (++step < (value ? L::value_steps : L::score_steps)) continue;
+      step = 0;
+      ++(value ? values : scores);
+    }
+    CHECK(issued == expected);
   }
-  CHECK(issued == expected);
 }
 
 PROMISE("the load warp brings Q0, K, Q1, then V and K in descending order, as the MMA warp wants them") {

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 
+TILE_COPY = 'tile_copy.cuh'
 MMA, LOAD, STORE = 'blackwell/roles/mma.cuh', 'blackwell/roles/load.cuh', 'blackwell/roles/store.cuh'
 SOFTMAX, CORRECTION = 'blackwell/roles/softmax.cuh', 'blackwell/roles/correction.cuh'
 ROW, CTA, LAYOUT, TASK_WALK = 'blackwell/row.cuh', 'blackwell/cta.cuh', 'blackwell/layout.h', 'task_walk.cuh'
@@ -200,6 +201,19 @@ ROWS_OF_THREE_S = [
 
 # Of what is there with two S alone.
 ROWS_OF_TWO_S = [
+    # Pieces that are copies of their own: of tiles of two pieces alone.
+    ('the second piece is loaded from the columns of the first',
+     (TILE_COPY, 'coordinates[0] = piece * kPieceColumns;\n      ptx::cp_async_bulk_tensor_load',
+      'coordinates[0] = (piece - 1) * kPieceColumns;\n      ptx::cp_async_bulk_tensor_load')),
+    ('the second piece is loaded over the first',
+     (TILE_COPY, 'ptx::cp_async_bulk_tensor_load(tile + piece * rows * kRowBytes',
+      'ptx::cp_async_bulk_tensor_load(tile + (piece - 1) * rows * kRowBytes')),
+    ('the second piece is stored to the columns of the first',
+     (TILE_COPY, 'coordinates[0] = piece * kPieceColumns;\n      ptx::cp_async_bulk_tensor_store',
+      'coordinates[0] = (piece - 1) * kPieceColumns;\n      ptx::cp_async_bulk_tensor_store')),
+    ('the first piece is stored twice',
+     (TILE_COPY, 'coordinates, tile + piece * rows * kRowBytes);',
+      'coordinates, tile + (piece - 1) * rows * kRowBytes);')),
     ('K is loaded ahead', (LOAD, 'if constexpr (L::scores_ahead) load_k();', 'load_k();')),
     ('o_ready comes once a block', (MMA, 'L::scores_ahead || values.last()', 'true')),
 ]

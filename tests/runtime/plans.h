@@ -13,7 +13,8 @@ inline bool same_scalars(const AttentionParams& a, const AttentionParams& b) {
   return a.lse == b.lse && a.lse_batch_stride == b.lse_batch_stride && a.lse_head_stride == b.lse_head_stride &&
          a.seq_q == b.seq_q && a.seq_kv == b.seq_kv && a.packed_heads_log2 == b.packed_heads_log2 &&
          a.groups_per_kv_head == b.groups_per_kv_head && a.order == b.order && a.scale_log2 == b.scale_log2 &&
-         a.scale == b.scale && a.negate_scores == b.negate_scores;
+         a.scale == b.scale && a.negate_scores == b.negate_scores && a.qk_pieces_apart == b.qk_pieces_apart &&
+         a.v_pieces_apart == b.v_pieces_apart;
 }
 
 inline bool same_map(const TensorMapDescription& a, const TensorMapDescription& b) {

@@ -171,17 +171,16 @@ std::vector<AssembledKernel> parse_ptxas_log(const std::string& log) {
 
 int info(const std::string& driver, const std::string& gpu) {
   try {
-    std::string names, dims;
+    std::string names;
     // How exponentials are computed changes nothing else that is said of an architecture.
     std::vector<const KernelList*> architectures;
     for (const KernelList* list : kArchitectures)
       if (list->exp2 == Exp2::mufu) architectures.push_back(list);
     for (const KernelList* list : architectures) names += (names.empty() ? "" : " and ") + std::string(list->name);
-    for (const Kernel& kernel : *kArchitectures[0])
-      if (kArchitectures[0]->first_of_head_dim(kernel))
-        dims += (dims.empty() ? "" : ", ") + std::to_string(kernel.config.qk_dim);
-    fmt::print("fa4 {}: FlashAttention forward for NVIDIA {}, head dimension {}, fp16 and bf16\n", FA4_VERSION_TEXT,
-               names, dims);
+    int most = 0;
+    for (const Kernel& kernel : *kArchitectures[0]) most = std::max(most, kernel.config.qk_dim);
+    fmt::print("fa4 {}: FlashAttention forward for NVIDIA {}, head dimensions that are multiples of 8 up to {}, fp16 and bf16\n",
+               FA4_VERSION_TEXT, names, most);
     simulate(gpu);
     print_devices(driver);
     print_image();

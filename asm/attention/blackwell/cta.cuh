@@ -8,7 +8,9 @@
 namespace fa4::blackwell {
 
 // Which S in TMEM a role is at: score MMAs take them in turn, for stage 0 and 1 of a block, then of the next. `number` counts them,
-// modulo two rounds. Where there are two, each stage has its own.
+// modulo two rounds. Where there are two, each stage has its own; of three, one serves both by turns. The phase of a turn can be
+// told by its parity, since the turn before, the other stage's, is over: its scores were committed before those of this stage's last
+// block, which softmax has seen.
 template <Config config>
 struct SCursor {
   static constexpr int buffers = Layout<config>::s_buffers;

@@ -7,9 +7,9 @@
 
 namespace fa4::blackwell {
 
-// Of 128 columns 36, by the column alone, so that the bits of a row do not depend on whether its block is masked: a third of
-// each chunk of 32, none of the first 16, which MUFU has before the maximum is known (softmax.cuh), and few of the last, which
-// the tensor core waits for once more. More would want more registers than there are.
+// Of 128 columns 36, by the column alone, so that the bits of a row do not depend on whether its block is masked: 10 to 12 of each of
+// the first three chunks of 32, none of the first 16 columns, which MUFU has before the maximum is known (softmax.cuh), and 2 of the
+// last chunk, which the tensor core waits for once more. More would want more registers than there are.
 FA4_HOST_DEVICE constexpr bool by_polynomial(int chunk, int column) {
   return chunk == 0 ? column >= 16 && column < 26 : column < (chunk < 3 ? 12 : 2);
 }

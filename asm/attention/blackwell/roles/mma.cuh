@@ -58,7 +58,8 @@ struct SharedDescriptor {
 template <Config config>
 __device__ __forceinline__ void mma_role(const Cta<config>& cta) {
   using L = Layout<config>;
-  static_assert(config.q_stages == 2);
+  // Q of the next task lands before O of this one is staged: they cannot share memory.
+  static_assert(config.q_stages == 2 && config.o_place == OPlace::own);
   constexpr uint32_t score_descriptor_of_config = mma_descriptor(config.element, config.block_keys);
   constexpr uint32_t value_descriptor = mma_descriptor(config.element, config.v_dim) | kBTransposed;
   const AttentionParams& params = cta.params;

@@ -71,8 +71,8 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
       ptx::tcgen05_fence_before_thread_sync();
       cta.bar.softmax_corr_full.arrive(stage);
     };
-    // One vote for all that is rare, so that what is not waits for nothing but the maximum. It also joins the rows, which
-    // may part inside: what follows is .aligned.
+    // One vote for all that is rare, so that what is not waits for nothing but the maximum. Inside, rows may part where a maximum is
+    // taken, and the second vote joins them: what follows is .aligned.
     const float moved_log2 = state.moved_log2(block_maximum, scale_log2);
     if (ptx::vote_sync_any(RowState::is_taken(moved_log2) || is_large(offset))) [[unlikely]] {
       factor = state.take_maximum(block_maximum, moved_log2);
