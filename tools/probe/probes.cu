@@ -528,7 +528,7 @@ __device__ __forceinline__ void products(uint32_t* cycles, Others others = {}) {
   const uint32_t warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   with_tensor_memory([&](uint32_t tmem) {
     const auto issue = [&] {
-      if (warp == 0 && ptx::elect_sync()) {
+      if (warp == 0) {  // one lane of it issues
 #pragma unroll
         for (int i = 0; i < count; ++i) {
           if constexpr (a_shared)
