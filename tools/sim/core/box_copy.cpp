@@ -13,9 +13,6 @@ namespace fa4::sim {
 namespace {
 
 constexpr uint32_t chunk = 16;  // bytes
-constexpr uint64_t out_of_reach = 1ull
-                                  << 56;  // no allocation lies there; sums of a few of these do not overflow
-
 // One dimension other than the innermost, with more than one row.
 struct Axis {
   uint32_t count;        // rows
@@ -23,12 +20,8 @@ struct Axis {
   int64_t coordinate;    // of row 0
   uint32_t step;         // elements from row to row
   uint64_t stride;       // bytes from element to element
-  // Bytes from the tensor's start to row i, which lies in the tensor.
-  uint64_t offset(uint32_t i) const {
-    uint64_t bytes;
-    const uint64_t at = static_cast<uint64_t>(coordinate + int64_t{i} * step);
-    return __builtin_mul_overflow(at, stride, &bytes) ? out_of_reach : std::min(bytes, out_of_reach);
-  }
+  // Bytes from the tensor's start to row i, which lies in the tensor. Addresses wrap at 2^64.
+  uint64_t offset(uint32_t i) const { return static_cast<uint64_t>(coordinate + int64_t{i} * step) * stride; }
 };
 
 // The XOR pattern: address ^= ((address >> 7) & mask) << shift.
@@ -142,7 +135,7 @@ Plan plan_of(const TensorMap& map, std::span<const int32_t> coordinates) {
   plan.valid_begin = static_cast<uint32_t>(std::clamp<int64_t>(-c0, 0, box) * size);
   plan.valid_end = static_cast<uint32_t>(std::clamp<int64_t>(extent - c0, 0, box) * size);
   plan.outside = plan.valid_begin >= plan.valid_end;
-  plan.base = std::min(map.address, out_of_reach) + static_cast<uint64_t>(std::max<int64_t>(c0, 0) * size);
+  plan.base = map.address + static_cast<uint64_t>(std::max<int64_t>(c0, 0) * size);
   plan.pattern = pattern_of(map.swizzle);
   for (uint32_t d = 1; d < map.rank; ++d) {
     const uint32_t count = map.box_elements(d);
@@ -230,6 +223,12 @@ CopyError load_box(const TensorMap& map, const GlobalMemory& memory, std::span<c
   if (std::string fault = check(map, coordinates, shared.size(), shared_address); !fault.empty())
     return {fault};
   const Plan plan = plan_of(map, coordinates);
+  if (uint64_t start, size; plan.outside && !memory.find(map.address, &start, &size)) {
+    // Measured on an H200. Of a box that meets the tensor, and of a store, the map's own address may be anything.
+    return {"box load from wholly outside the tensor, whose map's address " + hex(map.address) + " is no allocated memory (" +
+                memory.describe(map.address) + "): the copy translates that address",
+            true};
+  }
   const auto fill = fill_of(map);
   const uint32_t begin = plan.valid_begin, end = plan.valid_end, pitch = plan.pitch;
   const bool whole_line = begin == 0 && end == 128 && pitch == 128;
