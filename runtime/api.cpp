@@ -64,8 +64,14 @@ fa4_status fa4_supported(const fa4_context* context, const fa4_forward_params* p
 
 fa4_status fa4_workspace_size(const fa4_context* context, const fa4_forward_params* params, uint64_t* size) {
   if (size == nullptr) return null_argument("size", "the address of a uint64_t");
-  *size = 0;  // no kernel of this library keeps anything outside its SM
-  return fa4_supported(context, params);
+  *size = 0;
+  const fa4_status status = fa4_supported(context, params);
+  if (status != FA4_OK) return status;
+  fa4::Message message;
+  fa4_forward_params own;
+  fa4::read_params(params, own, message);  // as it did a moment ago
+  *size = fa4::workspace_bytes(own);
+  return FA4_OK;
 }
 
 fa4_status fa4_forward(const fa4_context* context, const fa4_forward_params* params) {

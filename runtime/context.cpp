@@ -3,6 +3,7 @@
 #include "context.h"
 
 #include "plan.h"
+#include "problem.h"
 
 namespace fa4 {
 namespace {
@@ -49,6 +50,7 @@ fa4_status Context::forward(const fa4_forward_params& problem, Message& message)
   Plan plan;
   fa4_status status = plan_forward(problem, {&library_.kernels(), sm_count_}, plan, message);
   if (status != FA4_OK || plan.grid == 0) return status;
+  if (status = check_workspace(problem, message); status != FA4_OK) return status;
 
   CUcontext current = nullptr;
   status = driver_.check(driver_.cuCtxGetCurrent(&current), "cuCtxGetCurrent", message);

@@ -2,10 +2,6 @@
 // One row for each number of fa4_forward_params, in the order of the struct.
 #include "fields.h"
 
-#include <cfloat>
-
-#include "../asm/attention/config.h"
-
 namespace fa4 {
 namespace {
 
@@ -96,9 +92,8 @@ fa4_status check_all(const Field<Number> (&fields)[count], const P& params, Mess
 fa4_status check_fields(const fa4_forward_params& params, Message& message) {
   fa4_status status = check_all(kChoices, params, message);
   if (status == FA4_OK) status = check_all(kNumbers, params, message);
-  if (status == FA4_OK && params.softcap != 0 && !(params.softcap >= FLT_MIN && params.softcap <= FLT_MAX)) {  // also a NaN
-    return message.fail(kInvalid, "softcap is %g; 0 (none) or %.9g to %.9g are accepted", params.softcap, static_cast<double>(FLT_MIN),
-                        static_cast<double>(FLT_MAX));
+  if (status == FA4_OK && params.softcap != 0 && !(params.softcap >= kLeastScale && params.softcap <= kMostScale)) {  // also a NaN
+    return message.fail(kInvalid, "softcap is %g; 0 (none) or %.9g to %.9g are accepted", params.softcap, kLeastScale, kMostScale);
   }
   return status;
 }

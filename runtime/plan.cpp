@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 
 #include "problem.h"
@@ -24,23 +25,37 @@ bool are_pieces_apart(int64_t dim) {
   return dim % kPieceColumns != 0;
 }
 
-// Boxes of `box_rows` rows, of which `packed_heads` heads take turns.
-TensorMapDescription describe(const fa4_forward_params& problem, const fa4_tensor& tensor, int64_t seq,
-                              int64_t heads, int64_t dim, int64_t packed_heads, int box_rows) {
+// Boxes of `box_rows` rows, of which `packed_heads` heads take turns. General: the map of a general kernel.
+void describe(const fa4_forward_params& problem, const fa4_tensor& tensor, const Side& side, bool general, int64_t heads, int64_t dim,
+              int64_t packed_heads, int box_rows, TensorMapDescription& map) {
   // A map has no empty dimension. Without keys it describes one row that the kernel never loads, at an address that is
   // some tensor's: a copy from a map at null faults on Hopper, though all of its box lies outside.
-  const bool empty = seq == 0;
-  const int64_t rows = empty ? 1 : seq;
-  const int64_t pieces = are_pieces_apart(dim) ? 1 : dim / kPieceColumns;  // of a box
-  return {
-      .type = problem.dtype == FA4_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-      .address = empty ? problem.q.data : tensor.data,
-      .extents = {static_cast<uint64_t>(dim / pieces), static_cast<uint64_t>(heads), static_cast<uint64_t>(rows),
-                  static_cast<uint64_t>(pieces), static_cast<uint64_t>(problem.batch)},
-      .strides = {stride_bytes(heads, tensor.head_stride), stride_bytes(rows, tensor.seq_stride), kRowBytes,
-                  stride_bytes(problem.batch, tensor.batch_stride)},
-      .box = {kPieceColumns, static_cast<uint32_t>(packed_heads), static_cast<uint32_t>(box_rows / packed_heads),
-              static_cast<uint32_t>(pieces), 1}};
+  const bool empty = side.rows == 0;
+  const int64_t pieces = general || are_pieces_apart(dim) ? 1 : dim / kPieceColumns;  // of a box
+  const auto dimension = [&](int index, int64_t extent, uint64_t stride) {
+    map.extents[index] = static_cast<uint64_t>(extent);
+    map.strides[index - 1] = stride;
+  };
+  map.type = problem.dtype == FA4_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+  map.address = empty ? problem.q.data : tensor.data;
+  map.extents[0] = static_cast<uint64_t>(dim / pieces);
+  dimension(1, heads, stride_bytes(heads, tensor.head_stride));
+  if (general) {  // GeneralParams says why
+    constexpr uint64_t wrap = uint64_t{1} << 34;
+    static_assert(wrap * kMapRows == 0);
+    const MapPlaces places = map_places(tensor, side);
+    const uint64_t row_bytes = side.rows > 1 ? stride_bytes(side.rows, tensor.seq_stride) : 0;
+    dimension(2, kMapRows, row_bytes);
+    dimension(3, int64_t{kMapRows} + 1, (row_bytes / wrap + 1) * wrap - row_bytes);
+    dimension(4, places.count, stride_bytes(places.count, places.stride));
+  } else {
+    dimension(2, empty ? 1 : side.rows, stride_bytes(side.rows, tensor.seq_stride));
+    dimension(3, pieces, kRowBytes);
+    dimension(4, side.entries, stride_bytes(side.entries, tensor.batch_stride));
+  }
+  const uint32_t box[] = {kPieceColumns, static_cast<uint32_t>(packed_heads), static_cast<uint32_t>(box_rows / packed_heads),
+                          static_cast<uint32_t>(pieces), 1};
+  std::copy(std::begin(box), std::end(box), map.box);
 }
 
 // How many head groups work at a time under LPT: so many that their keys and values stay in the L2 cache, and whole KV
@@ -64,6 +79,59 @@ SchedulerKind scheduler_kind(const fa4_forward_params& problem, MaskKind mask) {
   return problem.scheduler == FA4_SCHEDULER_LPT ? SchedulerKind::lpt : SchedulerKind::linear;
 }
 
+int32_t bound_of_band(int64_t keys) {
+  return keys < 0 || keys > INT32_MAX ? INT32_MAX : static_cast<int32_t>(keys);
+}
+
+MapSteps steps_of(const fa4_tensor& tensor, const Side& side) {
+  const MapPlaces places = map_places(tensor, side);
+  return {static_cast<int32_t>(places.entry_step), static_cast<int32_t>(places.row_step)};
+}
+
+// What a general kernel reads besides; and, with a cap or ALiBi, other scales.
+void plan_general(const fa4_forward_params& problem, const Side& q_rows, const Side& keys, AttentionParams& params) {
+  GeneralParams& general = params.general;
+  general.cu_seqlens_q = reinterpret_cast<const int32_t*>(problem.cu_seqlens_q);
+  general.cu_seqlens_k = reinterpret_cast<const int32_t*>(problem.cu_seqlens_k);
+  general.seqused_q = reinterpret_cast<const int32_t*>(problem.seqused_q);
+  general.seqused_k = reinterpret_cast<const int32_t*>(problem.seqused_k);
+  general.total_q = static_cast<int32_t>(q_rows.rows);
+  general.total_k = static_cast<int32_t>(keys.rows);
+  general.batch = static_cast<int32_t>(problem.batch);
+  general.q = steps_of(problem.q, q_rows);
+  general.k = steps_of(problem.k, keys);
+  general.v = steps_of(problem.v, keys);
+  general.o = steps_of(problem.o, q_rows);
+
+  const Band band = band_of(problem);
+  general.left = bound_of_band(band.left);
+  general.right = bound_of_band(band.right);
+  general.top_left = problem.diagonal_alignment == FA4_DIAGONAL_TOP_LEFT ? 1 : 0;
+
+  const double scale = std::fabs(softmax_scale(problem));
+  general.score = ScoreKind::plain;
+  general.score_scale = 1;
+  if (problem.softcap != 0) {
+    general.score = ScoreKind::softcap;
+    general.score_scale = static_cast<float>(scale / problem.softcap);
+    params.scale = static_cast<float>(problem.softcap);
+    params.scale_log2 = static_cast<float>(problem.softcap * std::numbers::log2e);
+  }
+  if (problem.alibi_slopes != 0) {
+    general.score = ScoreKind::alibi;
+    general.score_scale = static_cast<float>(scale * std::numbers::log2e);
+    params.scale = static_cast<float>(std::numbers::ln2);
+    params.scale_log2 = 1;
+  }
+  general.slopes = reinterpret_cast<const float*>(problem.alibi_slopes);
+  general.slopes_entry_stride = problem.alibi_batch_stride;
+  general.sinks = reinterpret_cast<const float*>(problem.sinks);
+
+  general.task_counter = has_own_lengths(problem) ? static_cast<uint32_t*>(problem.workspace) : nullptr;
+  const int64_t key_bytes = (problem.head_dim + head_dim_v(problem)) * kElementBytes;
+  general.keys_in_l2 = static_cast<int32_t>(kL2Bytes / key_bytes);
+}
+
 }  // namespace
 
 fa4_status plan_forward(const fa4_forward_params& problem, const DeviceTraits& device, Plan& plan, Message& message) {
@@ -76,8 +144,10 @@ fa4_status plan_forward(const fa4_forward_params& problem, const DeviceTraits& d
   const Config& config = kernel.config;
   const Packing& packing = checked.packing;
   const int64_t groups_per_kv_head = problem.q_heads / problem.kv_heads / packing.packed_heads;
+  const bool general = config.general(), own_lengths = has_own_lengths(problem);
+  const Side q_rows = q_side(problem), keys = k_side(problem);
   const int64_t all_groups = problem.batch * packing.head_groups;
-  const int64_t tasks = all_groups * packing.m_blocks;
+  const int64_t tasks = packing.head_groups * packing.all_m_blocks;
   const int64_t ctas = problem.max_ctas != 0 ? std::min<int64_t>(problem.max_ctas, device.sm_count) : device.sm_count;
   const double scale = softmax_scale(problem);
 
@@ -85,28 +155,31 @@ fa4_status plan_forward(const fa4_forward_params& problem, const DeviceTraits& d
   plan.grid = static_cast<uint32_t>(std::min(tasks, ctas));
   const int64_t packed = packing.packed_heads;
   const int64_t qk_dim = problem.head_dim, v_dim = head_dim_v(problem);
-  plan.q = describe(problem, problem.q, problem.seq_q, problem.q_heads, qk_dim, packed, config.tile_rows);
-  plan.k = describe(problem, problem.k, problem.seq_kv, problem.kv_heads, qk_dim, 1, config.block_keys);
-  plan.v = describe(problem, problem.v, problem.seq_kv, problem.kv_heads, v_dim, 1, config.block_keys);
-  plan.o = describe(problem, problem.o, problem.seq_q, problem.q_heads, v_dim, packed, config.tile_rows);
+  describe(problem, problem.q, q_rows, general, problem.q_heads, qk_dim, packed, config.tile_rows, plan.q);
+  describe(problem, problem.k, keys, general, problem.kv_heads, qk_dim, 1, config.block_keys, plan.k);
+  describe(problem, problem.v, keys, general, problem.kv_heads, v_dim, 1, config.block_keys, plan.v);
+  describe(problem, problem.o, q_rows, general, problem.q_heads, v_dim, packed, config.tile_rows, plan.o);
 
   AttentionParams& params = plan.params;
   params.lse = reinterpret_cast<float*>(problem.lse);
-  params.lse_batch_stride = problem.lse_batch_stride;
+  params.lse_batch_stride = problem.cu_seqlens_q != 0 ? 0 : problem.lse_batch_stride;
   params.lse_head_stride = problem.lse_head_stride;
   params.qk_pieces_apart = are_pieces_apart(qk_dim) ? 1 : 0;
   params.v_pieces_apart = are_pieces_apart(v_dim) ? 1 : 0;
-  params.seq_q = static_cast<int32_t>(problem.seq_q);
-  params.seq_kv = static_cast<int32_t>(problem.seq_kv);
+  params.seq_q = static_cast<int32_t>(q_rows.bound);
+  params.seq_kv = static_cast<int32_t>(keys.bound);
   params.packed_heads_log2 = std::countr_zero(static_cast<uint64_t>(packing.packed_heads));
   params.groups_per_kv_head = make_divisor(static_cast<int32_t>(groups_per_kv_head));
-  params.order = make_task_order(
-      scheduler_kind(problem, config.mask), static_cast<int32_t>(problem.batch), static_cast<int32_t>(packing.head_groups),
-      static_cast<int32_t>(packing.m_blocks),
-      static_cast<int32_t>(section_groups(problem, groups_per_kv_head, all_groups, plan.grid)));
+  // Where the device alone knows the lengths, all that counts of the order is how many head groups there are.
+  params.order = own_lengths
+                     ? make_task_order(SchedulerKind::linear, 1, static_cast<int32_t>(packing.head_groups), 1, 1)
+                     : make_task_order(scheduler_kind(problem, config.mask), static_cast<int32_t>(problem.batch),
+                                       static_cast<int32_t>(packing.head_groups), static_cast<int32_t>(packing.m_blocks),
+                                       static_cast<int32_t>(section_groups(problem, groups_per_kv_head, all_groups, plan.grid)));
   params.scale_log2 = static_cast<float>(std::fabs(scale) * std::numbers::log2e);
   params.scale = static_cast<float>(std::fabs(scale));
   params.negate_scores = scale < 0 ? 1 : 0;
+  if (general) plan_general(problem, q_rows, keys, params);
   return FA4_OK;
 }
 

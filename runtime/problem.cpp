@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
-#include <numbers>
+#include <numeric>
 
 namespace fa4 {
 namespace {
@@ -55,8 +55,8 @@ void append_supported(const Takes& takes, Message& message) {
   message.append(count == 1 ? " is supported" : " are supported");
 }
 
-// How far a row sees before and behind its diagonal, in keys, or -1; and from where on a bound hides no key of the problem.
-struct Band {
+// The band, and from where on a bound hides no key of the problem, whose entries all have the same lengths.
+struct Reach {
   int64_t left, right, wide_left, wide_right;
   int64_t shift;  // of the diagonal behind the bottom-right one
 
@@ -64,34 +64,16 @@ struct Band {
   bool hides_behind() const { return right >= 0 && right < wide_right; }
 };
 
-Band band_of(const fa4_forward_params& params) {
+Reach reach_of(const fa4_forward_params& params) {
+  const Band band = band_of(params);
   const int64_t bottom_right = params.seq_kv - params.seq_q;
   const int64_t diagonal = params.diagonal_alignment == FA4_DIAGONAL_TOP_LEFT ? 0 : bottom_right;
   const bool empty = params.seq_q == 0 || params.seq_kv == 0;
-  return {.left = params.window ? params.window_left : -1,
-          .right = params.causal ? 0 : params.window ? params.window_right : -1,
+  return {.left = band.left,
+          .right = band.right,
           .wide_left = empty ? 0 : std::max<int64_t>(diagonal + params.seq_q - 1, 0),
           .wide_right = empty ? 0 : std::max<int64_t>(params.seq_kv - 1 - diagonal, 0),
           .shift = diagonal - bottom_right};
-}
-
-// Names the field that asks for more than full and causal masks.
-fa4_status refuse_mask(const fa4_forward_params& params, Message& message) {
-  const Band band = band_of(params);
-  if (band.hides_before()) {
-    return message.fail(FA4_ERROR_UNSUPPORTED, "window_left is %lld; -1 (no bound), or %lld or more, which hides no key here, is supported",
-                        static_cast<ll>(band.left), static_cast<ll>(band.wide_left));
-  }
-  if (band.right > 0) {
-    return message.fail(FA4_ERROR_UNSUPPORTED,
-                        "window_right is %lld; -1 (no bound), %s%lld or more, which hides no key here, is supported",
-                        static_cast<ll>(band.right), band.shift == 0 ? "0 (causal), or " : "or ", static_cast<ll>(band.wide_right));
-  }
-  return message.fail(FA4_ERROR_UNSUPPORTED,
-                      "diagonal_alignment is FA4_DIAGONAL_TOP_LEFT (%d) with seq_q %lld and seq_kv %lld; FA4_DIAGONAL_BOTTOM_RIGHT (%d) is "
-                      "supported, and the other where the lengths are equal",
-                      params.diagonal_alignment, static_cast<ll>(params.seq_q), static_cast<ll>(params.seq_kv),
-                      FA4_DIAGONAL_BOTTOM_RIGHT);
 }
 
 // Why no kernel takes it.
@@ -109,13 +91,10 @@ fa4_status refuse_kernel(const fa4_forward_params& params, const KernelList& ker
     append_supported(takes_qk, message);
     return params.head_dim < 1 ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED;
   }
-  if (!takes(params.head_dim, head_dim_v(params))) {
-    message.fail(FA4_ERROR_UNSUPPORTED, "head_dim_v is %lld with head_dim %lld; ", static_cast<ll>(params.head_dim_v),
-                 static_cast<ll>(params.head_dim));
-    append_supported([&](int64_t dim) { return takes(params.head_dim, dim); }, message);
-    return FA4_ERROR_UNSUPPORTED;
-  }
-  return refuse_mask(params, message);
+  message.fail(FA4_ERROR_UNSUPPORTED, "head_dim_v is %lld with head_dim %lld; ", static_cast<ll>(params.head_dim_v),
+               static_cast<ll>(params.head_dim));
+  append_supported([&](int64_t dim) { return takes(params.head_dim, dim); }, message);
+  return FA4_ERROR_UNSUPPORTED;
 }
 
 fa4_status check_extents(const fa4_forward_params& params, const KernelList& kernels, CheckedProblem& checked,
@@ -130,15 +109,12 @@ fa4_status check_extents(const fa4_forward_params& params, const KernelList& ker
   if (checked.kernel == nullptr) return refuse_kernel(params, kernels, message);
   checked.packing = pack_heads(params, checked.kernel->config);
   const Packing& packing = checked.packing;
-  if (static_cast<Wide>(params.batch) * static_cast<Wide>(packing.head_groups) *
-          static_cast<Wide>(packing.m_blocks) >
-      static_cast<Wide>(kMaxTasks)) {
+  if (static_cast<Wide>(packing.all_m_blocks) * static_cast<Wide>(packing.head_groups) > static_cast<Wide>(kMaxTasks)) {
     return message.fail(
         FA4_ERROR_UNSUPPORTED,
-        "batch %lld x %lld head groups x %lld query blocks are too many tasks; their product may be at "
+        "%lld head groups x %lld query blocks of all batch entries are too many tasks; their product may be at "
         "most %lld",
-        static_cast<ll>(params.batch), static_cast<ll>(packing.head_groups),
-        static_cast<ll>(packing.m_blocks), static_cast<ll>(kMaxTasks));
+        static_cast<ll>(packing.head_groups), static_cast<ll>(packing.all_m_blocks), static_cast<ll>(kMaxTasks));
   }
   return FA4_OK;
 }
@@ -165,7 +141,7 @@ fa4_status check_reach(const char* name, const char* data_field, uint64_t data, 
       data_field, static_cast<ull>(data), name);
 }
 
-// Arrays of 4-byte elements on the device. Each is an option, and none is built yet.
+// Arrays of 4-byte elements on the device. Each is an option.
 struct DeviceArray {
   const char* name;
   uint64_t fa4_forward_params::*data;
@@ -208,12 +184,14 @@ fa4_status check_device_arrays(const fa4_forward_params& params, Message& messag
 }
 
 fa4_status check_built(const fa4_forward_params& params, Message& message) {
-  for (const DeviceArray& array : kDeviceArrays) {
-    if (params.*array.data == 0) continue;
-    return message.fail(FA4_ERROR_UNSUPPORTED, "%s is 0x%llx; 0 (none) is supported", array.name, static_cast<ull>(params.*array.data));
+  if (params.block_table != 0) {
+    return message.fail(FA4_ERROR_UNSUPPORTED, "block_table is 0x%llx; 0 (none) is supported", static_cast<ull>(params.block_table));
   }
-  if (params.softcap == 0) return FA4_OK;
-  return message.fail(FA4_ERROR_UNSUPPORTED, "softcap is %g; 0 (none) is supported", params.softcap);
+  if (params.softcap != 0 && params.alibi_slopes != 0) {
+    return message.fail(FA4_ERROR_UNSUPPORTED, "softcap is %g and alibi_slopes 0x%llx; one of them must be 0", params.softcap,
+                        static_cast<ull>(params.alibi_slopes));
+  }
+  return FA4_OK;
 }
 
 // Sufficient for a view that never writes an address twice: taken from the smallest stride to the largest,
@@ -245,8 +223,9 @@ constexpr TensorNames kQ = FA4_TENSOR_NAMES(q), kK = FA4_TENSOR_NAMES(k), kV = F
                       kO = FA4_TENSOR_NAMES(o);
 #undef FA4_TENSOR_NAMES
 
-fa4_status check_tensor(const TensorNames& names, const fa4_tensor& tensor, int64_t batch, int64_t seq,
+fa4_status check_tensor(const TensorNames& names, const fa4_tensor& tensor, const Side& side,
                         int64_t heads, int64_t head_dim, bool written, Message& message) {
+  const int64_t batch = side.entries, seq = side.rows;
   Dimension dimensions[] = {{names.batch_stride, batch, tensor.batch_stride},
                             {names.seq_stride, seq, tensor.seq_stride},
                             {names.head_stride, heads, tensor.head_stride}};
@@ -288,7 +267,8 @@ fa4_status check_lse(const fa4_forward_params& params, Message& message) {
     return message.fail(FA4_ERROR_INVALID_ARGUMENT, "lse is 0x%llx; a multiple of 4 bytes is needed",
                         static_cast<ull>(params.lse));
   }
-  Dimension dimensions[] = {{"lse_batch_stride", params.batch, params.lse_batch_stride},
+  const Side side = q_side(params);
+  Dimension dimensions[] = {{"lse_batch_stride", side.entries, params.lse_batch_stride},
                             {"lse_head_stride", params.q_heads, params.lse_head_stride}};
   for (const Dimension& dimension : dimensions) {
     if (dimension.extent <= 1 || dimension.stride >= 0) continue;
@@ -297,22 +277,43 @@ fa4_status check_lse(const fa4_forward_params& params, Message& message) {
   }
   if (is_empty(params)) return FA4_OK;
   if (fa4_status status =
-          check_reach("lse", "lse", params.lse, span(dimensions, 2, params.seq_q), sizeof(float), message);
+          check_reach("lse", "lse", params.lse, span(dimensions, 2, side.rows), sizeof(float), message);
       status != FA4_OK) {
     return status;
   }
-  return check_disjoint("lse", dimensions, 2, params.seq_q, message);
+  return check_disjoint("lse", dimensions, 2, side.rows, message);
 }
 
 fa4_status check_scale(const fa4_forward_params& params, Message& message) {
-  // Both |scale| and |scale| * log2(e) must be normal floats: the kernel flushes subnormal ones.
-  constexpr double least = FLT_MIN;
-  constexpr double most = FLT_MAX / std::numbers::log2e;
   const double magnitude = std::fabs(softmax_scale(params));
-  if (magnitude >= least && magnitude <= most) return FA4_OK;  // false for NaN
-  return message.fail(FA4_ERROR_INVALID_ARGUMENT,
-                      "softmax_scale is %g; 0 (the default) or a magnitude from %.9g to %.9g is accepted",
-                      params.softmax_scale, least, most);
+  if (!(magnitude >= kLeastScale && magnitude <= kMostScale)) {  // also a NaN
+    return message.fail(FA4_ERROR_INVALID_ARGUMENT,
+                        "softmax_scale is %g; 0 (the default) or a magnitude from %.9g to %.9g is accepted",
+                        params.softmax_scale, kLeastScale, kMostScale);
+  }
+  if (params.softcap == 0) return FA4_OK;
+  // The cap takes the scale's place in the exponent, and what scores are multiplied by before it is the ratio of the two.
+  const double least_cap = std::max(kLeastScale, magnitude / FLT_MAX), most_cap = std::min(kMostScale, magnitude / FLT_MIN);
+  if (params.softcap >= least_cap && params.softcap <= most_cap) return FA4_OK;
+  return message.fail(FA4_ERROR_INVALID_ARGUMENT, "softcap is %g with a softmax scale of %g; 0 (none) or %.9g to %.9g are accepted",
+                      params.softcap, softmax_scale(params), least_cap, most_cap);
+}
+
+// What the tensor maps of a general kernel (GeneralParams) can hold.
+fa4_status check_bound(const char* name, int64_t length, const Side& side, Message& message) {
+  if (side.bound <= kMapRows) return FA4_OK;
+  return message.fail(FA4_ERROR_UNSUPPORTED,
+                      "%s is %lld; up to %d are supported with lengths on the device, a window, top-left alignment, softcap, sinks or ALiBi",
+                      name, static_cast<ll>(length), kMapRows);
+}
+fa4_status check_places(const TensorNames& names, const fa4_tensor& tensor, const Side& side, Message& message) {
+  const MapPlaces places = map_places(tensor, side);
+  if (places.count <= kMaxPlaces) return FA4_OK;
+  return message.fail(FA4_ERROR_UNSUPPORTED,
+                      "%s is %lld elements and %s %lld; their greatest common divisor, %lld, lies %lld times in all that they span, and "
+                      "%lld are supported",
+                      names.batch_stride, static_cast<ll>(tensor.batch_stride), names.seq_stride, static_cast<ll>(tensor.seq_stride),
+                      static_cast<ll>(places.stride), static_cast<ll>(places.count), static_cast<ll>(kMaxPlaces));
 }
 
 }  // namespace
@@ -323,11 +324,41 @@ const KernelList* with_exp2(const fa4_forward_params& params, const KernelList& 
   return kernels.exp2 == wanted ? &kernels : kernels.other_exp2;
 }
 
+bool has_own_lengths(const fa4_forward_params& params) {
+  return (params.cu_seqlens_q | params.cu_seqlens_k | params.seqused_q | params.seqused_k) != 0;
+}
+
+Side q_side(const fa4_forward_params& params) {
+  if (params.cu_seqlens_q == 0) return {params.batch, params.seq_q, params.seq_q};
+  return {1, params.total_q, std::min(params.seq_q, params.total_q)};
+}
+
+Side k_side(const fa4_forward_params& params) {
+  if (params.cu_seqlens_k == 0) return {params.batch, params.seq_kv, params.seq_kv};
+  return {1, params.total_k, std::min(params.seq_kv, params.total_k)};
+}
+
+MapPlaces map_places(const fa4_tensor& tensor, const Side& side) {
+  const int64_t entry = side.entries > 1 ? tensor.batch_stride : 0, row = side.rows > 1 ? tensor.seq_stride : 0;
+  const int64_t stride = std::gcd(entry, row);
+  if (stride == 0) return {0, 0, 0, 1};
+  // A row's place may be counted from the first row of all, or from its entry's.
+  const int64_t entry_step = entry / stride, row_step = row / stride;
+  Wide count = static_cast<Wide>(row_step) * static_cast<Wide>(side.rows) + 1;
+  if (side.entries > 1) count += static_cast<Wide>(entry_step) * static_cast<Wide>(side.entries - 1);
+  return {stride, entry_step, row_step, count > static_cast<Wide>(INT64_MAX) ? INT64_MAX : static_cast<int64_t>(count)};
+}
+
+Band band_of(const fa4_forward_params& params) {
+  return {.left = params.window ? params.window_left : -1, .right = params.causal ? 0 : params.window ? params.window_right : -1};
+}
+
 MaskKind mask_of(const fa4_forward_params& params) {
-  const Band band = band_of(params);
-  if (band.hides_before()) return MaskKind::window;
-  if (band.right >= 0 && band.right == -band.shift) return MaskKind::causal;  // also where it hides nothing: the caller's choice
-  return band.hides_behind() ? MaskKind::window : MaskKind::full;
+  if (has_own_lengths(params) || params.softcap != 0 || params.sinks != 0 || params.alibi_slopes != 0) return MaskKind::band;
+  const Reach reach = reach_of(params);
+  if (reach.hides_before()) return MaskKind::band;
+  if (reach.right >= 0 && reach.right == -reach.shift) return MaskKind::causal;  // also where it hides nothing: the caller's choice
+  return reach.hides_behind() ? MaskKind::band : MaskKind::full;
 }
 
 const Kernel* kernel_for(const fa4_forward_params& params, const KernelList& kernels) {
@@ -342,7 +373,11 @@ Packing pack_heads(const fa4_forward_params& params, const Config& config) {
   packing.packed_heads = packed_heads_of(params, config);
   packing.head_groups = params.q_heads / packing.packed_heads;
   const int64_t block_positions = config.block_rows() / packing.packed_heads;
-  packing.m_blocks = (params.seq_q + block_positions - 1) / block_positions;
+  const Side side = q_side(params);
+  packing.m_blocks = (side.bound + block_positions - 1) / block_positions;
+  packing.all_m_blocks = params.batch * packing.m_blocks;  // below 2^62
+  // Packed: each entry's last one may be short.
+  if (params.cu_seqlens_q != 0) packing.all_m_blocks = std::min(packing.all_m_blocks, side.rows / block_positions + params.batch);
   return packing;
 }
 
@@ -364,14 +399,39 @@ fa4_status check_problem(const fa4_forward_params& params, const KernelList& of_
                         params.exp2, of_device.name, FA4_EXP2_AUTO, FA4_EXP2_MUFU);
   }
   status = check_extents(params, *wanted, checked, message);
-  const int64_t batch = params.batch, seq_q = params.seq_q, seq_kv = params.seq_kv, dim = params.head_dim, v_dim = head_dim_v(params);
-  if (status == FA4_OK) status = check_tensor(kQ, params.q, batch, seq_q, params.q_heads, dim, false, message);
-  if (status == FA4_OK) status = check_tensor(kK, params.k, batch, seq_kv, params.kv_heads, dim, false, message);
-  if (status == FA4_OK) status = check_tensor(kV, params.v, batch, seq_kv, params.kv_heads, v_dim, false, message);
-  if (status == FA4_OK) status = check_tensor(kO, params.o, batch, seq_q, params.q_heads, v_dim, true, message);
+  const Side q = q_side(params), k = k_side(params);
+  const int64_t dim = params.head_dim, v_dim = head_dim_v(params);
+  if (status == FA4_OK) status = check_tensor(kQ, params.q, q, params.q_heads, dim, false, message);
+  if (status == FA4_OK) status = check_tensor(kK, params.k, k, params.kv_heads, dim, false, message);
+  if (status == FA4_OK) status = check_tensor(kV, params.v, k, params.kv_heads, v_dim, false, message);
+  if (status == FA4_OK) status = check_tensor(kO, params.o, q, params.q_heads, v_dim, true, message);
+  if (status == FA4_OK && checked.kernel->config.general()) {
+    status = check_bound("seq_q", params.seq_q, q, message);
+    if (status == FA4_OK) status = check_bound("seq_kv", params.seq_kv, k, message);
+    if (status == FA4_OK) status = check_places(kQ, params.q, q, message);
+    if (status == FA4_OK) status = check_places(kK, params.k, k, message);
+    if (status == FA4_OK) status = check_places(kV, params.v, k, message);
+    if (status == FA4_OK) status = check_places(kO, params.o, q, message);
+  }
   if (status == FA4_OK) status = check_lse(params, message);
   if (status == FA4_OK) status = check_scale(params, message);
   return status;
+}
+
+uint64_t workspace_bytes(const fa4_forward_params& params) {
+  return has_own_lengths(params) && !is_empty(params) ? sizeof(uint32_t) : 0;
+}
+
+fa4_status check_workspace(const fa4_forward_params& params, Message& message) {
+  const uint64_t needed = workspace_bytes(params);
+  if (needed == 0) return FA4_OK;
+  if (params.workspace_size < needed) {
+    return message.fail(FA4_ERROR_INVALID_ARGUMENT, "workspace_size is %llu bytes; %llu are needed",
+                        static_cast<ull>(params.workspace_size), static_cast<ull>(needed));
+  }
+  if (params.workspace != nullptr && reinterpret_cast<uintptr_t>(params.workspace) % 4 == 0) return FA4_OK;
+  return message.fail(FA4_ERROR_INVALID_ARGUMENT, "workspace is %p; the address of %llu bytes, a multiple of 4, is needed",
+                      params.workspace, static_cast<ull>(needed));
 }
 
 }  // namespace fa4

@@ -16,7 +16,7 @@ enum class BarrierFlavour : uint32_t {
 struct BarrierRow {
   const char* name;
   BarrierFlavour flavour;
-  uint32_t stages;
+  uint32_t stages;      // 0: the specialisation has none
   uint32_t arrivals;    // that complete a phase
   uint32_t bytes;       // that complete a phase, beside the arrivals; TMABar only
   const char* signals;  // who
@@ -46,7 +46,7 @@ struct BarrierRows {
 
   constexpr bool consistent() const {
     for (const BarrierRow& r : row) {
-      if (r.stages == 0 || r.arrivals == 0) return false;
+      if (r.arrivals == 0) return false;
       if ((r.flavour == BarrierFlavour::tma) != (r.bytes != 0)) return false;
       if (r.flavour != BarrierFlavour::counted && r.arrivals != 1) return false;
     }

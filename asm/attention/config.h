@@ -55,6 +55,10 @@ struct Config {
   FA4_HOST_DEVICE constexpr int v_tile_bytes() const { return block_keys * v_dim * kElementBytes; }
   FA4_HOST_DEVICE constexpr int o_tile_bytes() const { return tile_rows * v_dim * kElementBytes; }
 
+  // The general kernel of a head dimension: a band is its mask, each entry of a batch may have lengths of its own, scores may be
+  // capped or biased, and rows may have sinks, all as values of the launch (GeneralParams). A warp of it hands out the tasks.
+  FA4_HOST_DEVICE constexpr bool general() const { return mask == MaskKind::band; }
+
   // Rows of an m_block, the query side of a task.
   FA4_HOST_DEVICE constexpr int block_rows() const { return q_stages * tile_rows; }
 };

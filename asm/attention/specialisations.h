@@ -17,7 +17,11 @@
   ROW(fa4_forward_f16_d128_full,    f16,  full,   128, 128) \
   ROW(fa4_forward_f16_d128_causal,  f16,  causal, 128, 128) \
   ROW(fa4_forward_bf16_d128_full,   bf16, full,   128, 128) \
-  ROW(fa4_forward_bf16_d128_causal, bf16, causal, 128, 128)
+  ROW(fa4_forward_bf16_d128_causal, bf16, causal, 128, 128) \
+  ROW(fa4_forward_f16_d64_general,   f16,  band,    64,  64) \
+  ROW(fa4_forward_bf16_d64_general,  bf16, band,    64,  64) \
+  ROW(fa4_forward_f16_d128_general,  f16,  band,   128, 128) \
+  ROW(fa4_forward_bf16_d128_general, bf16, band,   128, 128)
 
 // Hopper alone: other tiles for head groups of few rows. ROW(as above, consumers, most rows of a head group)
 #define FA4_HOPPER_SHORT_SPECIALISATIONS(ROW)                                 \

@@ -13,6 +13,12 @@
 
 namespace fa4 {
 
+// Lengths of a batch's entry in tokens, and where packed tensors have its first row and first key; else 0.
+struct Entry {
+  int32_t seq_q, seq_kv;
+  int32_t first_row, first_key;
+};
+
 struct Task {
   int32_t batch;
   int32_t first_head;         // query head of row 0
@@ -22,7 +28,10 @@ struct Task {
   int32_t positions;          // query positions of a tile
   int32_t rows;               // of its tiles, counted from row 0 of stage 0, so many belong to the sequence
   int32_t seq_q, seq_kv;      // lengths of its sequences, in tokens
-  int32_t q_origin, kv_origin;  // where they begin along the sequence dimension of the tensor maps
+  int32_t first_row;          // of its entry in packed Q, O and LSE; else 0
+  // Where its sequences begin along the sequence dimension of the tensor maps, and which place of the maps' last dimension is theirs.
+  int32_t q_origin, kv_origin;
+  int32_t q_plane, k_plane, v_plane, o_plane;
 
   // Of row 0 of a stage.
   FA4_HOST_DEVICE int32_t position(int32_t stage) const { return (first_tile + stage) * positions; }
@@ -34,9 +43,9 @@ struct Task {
   }
 };
 
-// The task of a place in the problem.
+// The task of a place in the problem, of an entry of such lengths.
 template <Config config>
-FA4_HOST_DEVICE Task make_task(const AttentionParams& params, const TaskId& id) {
+FA4_HOST_DEVICE Task make_task(const AttentionParams& params, const TaskId& id, const Entry& entry) {
   Task task;
   task.batch = id.batch;
   task.first_head = id.head_group << params.packed_heads_log2;
@@ -44,20 +53,48 @@ FA4_HOST_DEVICE Task make_task(const AttentionParams& params, const TaskId& id) 
   task.packed_heads_log2 = params.packed_heads_log2;
   task.positions = config.tile_rows >> params.packed_heads_log2;
   task.first_tile = config.q_stages * id.m_block;
-  const int32_t left = params.seq_q - task.position(0);
+  const int32_t left = entry.seq_q - task.position(0);
   task.rows = left < config.q_stages * task.positions ? left << params.packed_heads_log2 : config.block_rows();
-  task.seq_q = params.seq_q;
-  task.seq_kv = params.seq_kv;
-  task.q_origin = 0;
-  task.kv_origin = 0;
+  task.seq_q = entry.seq_q;
+  task.seq_kv = entry.seq_kv;
+  if constexpr (config.general()) {
+    const GeneralParams& general = params.general;
+    const int32_t end_row = entry.first_row + entry.seq_q, end_key = entry.first_key + entry.seq_kv;
+    task.first_row = entry.first_row;
+    task.q_origin = kMapRows - entry.seq_q;
+    task.kv_origin = kMapRows - entry.seq_kv;
+    task.q_plane = general.q.plane(id.batch, end_row);
+    task.k_plane = general.k.plane(id.batch, end_key);
+    task.v_plane = general.v.plane(id.batch, end_key);
+    task.o_plane = general.o.plane(id.batch, end_row);
+  } else {
+    task.first_row = task.q_origin = task.kv_origin = 0;
+    task.q_plane = task.k_plane = task.v_plane = task.o_plane = id.batch;
+  }
   return task;
 }
 
-// Key blocks that the task visits, all stages alike: those that a row of it sees.
+// The same, where all entries have the lengths of the params.
+template <Config config>
+FA4_HOST_DEVICE Task make_task(const AttentionParams& params, const TaskId& id) {
+  return make_task<config>(params, id, Entry{params.seq_q, params.seq_kv, 0, 0});
+}
+
+template <Config config>
+FA4_HOST_DEVICE Mask<config.mask> mask_of(const AttentionParams& params) {
+  if constexpr (config.general()) return {params.general.left, params.general.right, params.general.top_left != 0};
+  return {};
+}
+
+// Key blocks that the task visits, all stages alike: those that a row of it sees. In a general kernel a task that sees no key visits
+// one block past the last key, of which TMA reads nothing and delivers zeros, and masks all of it: every task has a block.
 template <Config config>
 FA4_HOST_DEVICE BlockRegions visited_blocks(const Mask<config.mask>& mask, const Task& task) {
   const int32_t last = task.position(config.q_stages - 1) + task.positions - 1;
-  return mask.template visited<config.block_keys>(task.position(0), last, task.seq_q, task.seq_kv);
+  const BlockRegions visited = mask.template visited<config.block_keys>(task.position(0), last, task.seq_q, task.seq_kv);
+  if (!config.general() || visited.begin < visited.end) return visited;
+  const int32_t past = task.seq_kv / config.block_keys + (task.seq_kv % config.block_keys != 0 ? 1 : 0);
+  return {past, past, past, past + 1};
 }
 
 // The same blocks, parted for one stage.

@@ -6,38 +6,40 @@
 #pragma once
 
 #include "../ptx/tma.cuh"
-#include "config.h"
+#include "params.h"
 
 namespace fa4 {
 
-template <int pieces, int rows>
-__device__ __forceinline__ void load_tile(uint32_t tile, const CUtensorMap& map, int32_t head, int32_t position, int32_t batch,
-                                          uint32_t pieces_apart, uint32_t barrier) {
-  int32_t coordinates[5] = {0, head, position, 0, batch};
-  ptx::cp_async_bulk_tensor_load(tile, &map, coordinates, barrier);
+// Calls copy(coordinates, shared::cta address) for the boxes of a tile of `pieces` times 64 columns and `rows` rows at `tile`.
+template <Config config, int pieces, int rows, typename Copy>
+__device__ __forceinline__ void copy_tile(uint32_t tile, int32_t head, int32_t position, int32_t plane, uint32_t pieces_apart,
+                                          const Copy& copy) {
+  int32_t coordinates[5] = {0, head, position, config.general() ? kMapRows : 0, plane};
+  copy(coordinates, tile);
   if constexpr (pieces > 1) {
-    if (pieces_apart == 0) return;
+    if (!config.general() && pieces_apart == 0) return;
 #pragma unroll 1
     for (int piece = 1; piece < pieces; ++piece) {
       coordinates[0] = piece * kPieceColumns;
-      ptx::cp_async_bulk_tensor_load(tile + piece * rows * kRowBytes, &map, coordinates, barrier);
+      copy(coordinates, tile + piece * rows * kRowBytes);
     }
   }
 }
 
-template <int pieces, int rows>
-__device__ __forceinline__ void store_tile(const CUtensorMap& map, int32_t head, int32_t position, int32_t batch,
+template <Config config, int pieces, int rows>
+__device__ __forceinline__ void load_tile(uint32_t tile, const CUtensorMap& map, int32_t head, int32_t position, int32_t plane,
+                                          uint32_t pieces_apart, uint32_t barrier) {
+  copy_tile<config, pieces, rows>(tile, head, position, plane, pieces_apart, [&](const int32_t(&coordinates)[5], uint32_t piece) {
+    ptx::cp_async_bulk_tensor_load(piece, &map, coordinates, barrier);
+  });
+}
+
+template <Config config, int pieces, int rows>
+__device__ __forceinline__ void store_tile(const CUtensorMap& map, int32_t head, int32_t position, int32_t plane,
                                            uint32_t pieces_apart, uint32_t tile) {
-  int32_t coordinates[5] = {0, head, position, 0, batch};
-  ptx::cp_async_bulk_tensor_store(&map, coordinates, tile);
-  if constexpr (pieces > 1) {
-    if (pieces_apart == 0) return;
-#pragma unroll 1
-    for (int piece = 1; piece < pieces; ++piece) {
-      coordinates[0] = piece * kPieceColumns;
-      ptx::cp_async_bulk_tensor_store(&map, coordinates, tile + piece * rows * kRowBytes);
-    }
-  }
+  copy_tile<config, pieces, rows>(tile, head, position, plane, pieces_apart, [&](const int32_t(&coordinates)[5], uint32_t piece) {
+    ptx::cp_async_bulk_tensor_store(&map, coordinates, piece);
+  });
 }
 
 }  // namespace fa4

@@ -65,6 +65,14 @@ __device__ __forceinline__ void bar_arrive(int id) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(threads) : "memory");
 }
 
+// mov.u32 d, %tid.x;                                                                    PTX ISA 1.0, 9.7.9.4
+// threadIdx.x where it is wanted, so that it need not live in a register until then.
+__device__ __forceinline__ uint32_t tid_x_again() {
+  uint32_t d;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(d));
+  return d;
+}
+
 // vote.sync.any.pred p, q, mask;                                                        PTX ISA 6.0, 9.7.13.9
 __device__ __forceinline__ bool vote_sync_any(bool predicate) {
   uint32_t any;

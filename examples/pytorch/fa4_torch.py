@@ -8,8 +8,14 @@
 Works eagerly, under torch.compile (the operators are torch.ops.fa4.forward and forward_out) and in CUDA graphs. Forward
 only. Tensors are used where they lie, whatever their strides, as far as the library takes them: fp16 or bf16, head
 dimensions that are multiples of 8 up to 128, with stride 1, other strides multiples of 8 elements. Fewer K/V heads than query heads are grouped.
-`causal` is aligned to the bottom right: query i sees keys j <= i + seq_kv - seq_q. (That of
-scaled_dot_product_attention(is_causal=True) is aligned to the top left; for equal lengths they are the same.)
+`causal` and windows are aligned to the bottom right: query i sees keys j <= i + seq_kv - seq_q. With top_left they are aligned as
+scaled_dot_product_attention(is_causal=True) is: j <= i. For equal lengths that is the same.
+
+Batch entries of different lengths are packed one behind the other in tensors of batch 1, with cu_seqlens_q, cu_seqlens_k, or both:
+
+    o = attention(q, k, v, cu_seqlens_q=begins, cu_seqlens_k=begins)   # (1, total, heads, head dimension), begins (entries + 1), int32
+    o = attention(q, k, v, seqused_k=lengths)                          # of padded K and V only so many keys, (batch), int32
+    o = attention(q, k, v, causal=True, window=(4095, 0), sinks=sinks, softcap=50.0)
 
 libfa4.so is what load() is given, or what FA4_LIBRARY names, or that of this tree's build folder, or the system's.
 """
@@ -147,7 +153,27 @@ def _require(condition, sentence):
         raise ValueError(sentence)
 
 
-def _params(q, k, v, o, lse, causal, scale, layout):
+def _array(name, x, device, dtype, *shapes):
+    """The address of an array that is an option, 0 where it is None."""
+    if x is None:
+        return 0
+    _require(x.device == device and x.dtype == dtype and tuple(x.shape) in shapes and (x.shape[-1] <= 1 or x.stride(-1) == 1),
+             f"{name} is {x.dtype} {tuple(x.shape)} with strides {x.stride()} on {x.device}; {dtype} "
+             f"{' or '.join(map(str, shapes))} with stride 1 in the last dimension on {device} is accepted")
+    return x.data_ptr()
+
+
+def _entries(name, cu_seqlens, b, data):
+    """How many batch entries lie in tensors of batch b."""
+    if cu_seqlens is None:
+        return b
+    _require(b == 1 and cu_seqlens.dim() == 1 and cu_seqlens.numel() > 0,
+             f"{name} has shape {tuple(cu_seqlens.shape)} and {data} batch {b}; (entries + 1,) and 1 are accepted")
+    return cu_seqlens.numel() - 1
+
+
+def _params(q, k, v, o, lse, causal, scale, layout, window_left=-1, window_right=-1, top_left=False, softcap=0.0, sinks=None,
+            alibi_slopes=None, cu_seqlens_q=None, cu_seqlens_k=None, seqused_q=None, seqused_k=None):
     """What can be said of the tensors here is checked here; extents, strides and alignment are the library's to check."""
     _require(layout in ("bshd", "bhsd"), f"layout is {layout!r}; 'bshd' and 'bhsd' are accepted")
     for name, x in (("q", q), ("k", k), ("v", v), ("o", o)):
@@ -157,16 +183,30 @@ def _params(q, k, v, o, lse, causal, scale, layout):
                                                            "are accepted, the same for all")
         _require(x.numel() == 0 or x.stride(3) == 1, f"{name} has stride {x.stride(3)} in the head dimension; 1 is accepted")
     b, seq_q, q_heads, head_dim = _extents(q, layout)
-    _, seq_kv, kv_heads, _ = _extents(k, layout)
-    for name, x, seq, heads in (("k", k, seq_kv, kv_heads), ("v", v, seq_kv, kv_heads), ("o", o, seq_q, q_heads)):
-        _require(_extents(x, layout) == (b, seq, heads, head_dim),
+    b_kv, seq_kv, kv_heads, _ = _extents(k, layout)
+    for name, x, of in (("k", k, (b_kv, seq_kv, kv_heads)), ("v", v, (b_kv, seq_kv, kv_heads)), ("o", o, (b, seq_q, q_heads))):
+        _require(_extents(x, layout) == (*of, head_dim),
                  f"{name} has shape {tuple(x.shape)} beside q {tuple(q.shape)} and k {tuple(k.shape)}, layout {layout}")
+    entries, entries_kv = _entries("cu_seqlens_q", cu_seqlens_q, b, "q"), _entries("cu_seqlens_k", cu_seqlens_k, b_kv, "k")
+    _require(entries == entries_kv, f"q has {entries} batch entries and k {entries_kv}; as many are accepted")
     # 0 means the default to the library; here None does.
     _require(scale is None or scale != 0, "scale is 0; None is accepted for 1 / sqrt(head dimension), or a number other than 0")
     params = ForwardParams(struct_size=ctypes.sizeof(ForwardParams), version=VERSION, dtype=DTYPES[q.dtype], causal=int(causal),
-                           batch=b, seq_q=seq_q, seq_kv=seq_kv, q_heads=q_heads, kv_heads=kv_heads, head_dim=head_dim,
+                           batch=entries, seq_q=seq_q, seq_kv=seq_kv, q_heads=q_heads, kv_heads=kv_heads, head_dim=head_dim,
                            q=_view(q, layout), k=_view(k, layout), v=_view(v, layout), o=_view(o, layout),
-                           softmax_scale=scale or 0.0)
+                           softmax_scale=scale or 0.0, diagonal_alignment=int(top_left), softcap=softcap)
+    if (window_left, window_right) != (-1, -1):
+        params.window, params.window_left, params.window_right = 1, window_left, window_right
+    params.sinks = _array("sinks", sinks, q.device, torch.float32, (q_heads,))
+    params.alibi_slopes = _array("alibi_slopes", alibi_slopes, q.device, torch.float32, (q_heads,), (entries, q_heads))
+    if alibi_slopes is not None and alibi_slopes.dim() == 2:
+        params.alibi_batch_stride = alibi_slopes.stride(0)
+    params.cu_seqlens_q = _array("cu_seqlens_q", cu_seqlens_q, q.device, torch.int32, (entries + 1,))
+    params.cu_seqlens_k = _array("cu_seqlens_k", cu_seqlens_k, q.device, torch.int32, (entries + 1,))
+    params.seqused_q = _array("seqused_q", seqused_q, q.device, torch.int32, (entries,))
+    params.seqused_k = _array("seqused_k", seqused_k, q.device, torch.int32, (entries,))
+    params.total_q = seq_q if cu_seqlens_q is not None else 0
+    params.total_k = seq_kv if cu_seqlens_k is not None else 0
     if lse is not None:
         _require(lse.shape == (b, q_heads, seq_q) and lse.dtype == torch.float32 and lse.device == q.device and
                  (seq_q <= 1 or lse.stride(2) == 1),
@@ -189,7 +229,7 @@ def _launch(params, device):
         need = ctypes.c_uint64()
         check(library.fa4_workspace_size(context, ctypes.byref(params), ctypes.byref(need)))
         if need.value:  # the caching allocator keeps it for this stream until the launch has passed
-            workspace = torch.empty(need.value, dtype=torch.uint8, device=device)
+            workspace = torch.zeros(need.value, dtype=torch.uint8, device=device)
             params.workspace, params.workspace_size = workspace.data_ptr(), need.value
         check(library.fa4_forward(context, ctypes.byref(params)))
 
@@ -201,39 +241,50 @@ def _new_lse(q, layout, wanted):
 
 @torch.library.custom_op("fa4::forward", mutates_args=(), device_types="cuda")
 def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: Optional[float], layout: str,
-            return_lse: bool) -> tuple[torch.Tensor, torch.Tensor]:
+            return_lse: bool, window_left: int = -1, window_right: int = -1, top_left: bool = False, softcap: float = 0.0,
+            sinks: Optional[torch.Tensor] = None, alibi_slopes: Optional[torch.Tensor] = None,
+            cu_seqlens_q: Optional[torch.Tensor] = None, cu_seqlens_k: Optional[torch.Tensor] = None,
+            seqused_q: Optional[torch.Tensor] = None,
+            seqused_k: Optional[torch.Tensor] = None) -> tuple[torch.Tensor, torch.Tensor]:
     o, lse = torch.empty_like(q), _new_lse(q, layout, return_lse)
-    _launch(_params(q, k, v, o, lse if return_lse else None, causal, scale, layout), q.device)
+    _launch(_params(q, k, v, o, lse if return_lse else None, causal, scale, layout, window_left, window_right, top_left, softcap, sinks,
+                    alibi_slopes, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k), q.device)
     return o, lse
 
 
 @forward.register_fake
-def _(q, k, v, causal, scale, layout, return_lse):
+def _(q, k, v, causal, scale, layout, return_lse, *options, **named):
     return torch.empty_like(q), _new_lse(q, layout, return_lse)
 
 
 @torch.library.custom_op("fa4::forward_out", mutates_args=("o", "lse"), device_types="cuda")
 def forward_out(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, lse: Optional[torch.Tensor], causal: bool,
-                scale: Optional[float], layout: str) -> None:
-    _launch(_params(q, k, v, o, lse, causal, scale, layout), q.device)
+                scale: Optional[float], layout: str, window_left: int = -1, window_right: int = -1, top_left: bool = False,
+                softcap: float = 0.0, sinks: Optional[torch.Tensor] = None, alibi_slopes: Optional[torch.Tensor] = None,
+                cu_seqlens_q: Optional[torch.Tensor] = None, cu_seqlens_k: Optional[torch.Tensor] = None,
+                seqused_q: Optional[torch.Tensor] = None, seqused_k: Optional[torch.Tensor] = None) -> None:
+    _launch(_params(q, k, v, o, lse, causal, scale, layout, window_left, window_right, top_left, softcap, sinks, alibi_slopes,
+                    cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k), q.device)
 
 
 @forward_out.register_fake
-def _(q, k, v, o, lse, causal, scale, layout):
+def _(q, k, v, o, lse, causal, scale, layout, *options, **named):
     return None
 
 
-def attention(q, k, v, *, causal=False, scale=None, layout="bshd", return_lse=False):
+def attention(q, k, v, *, causal=False, scale=None, layout="bshd", return_lse=False, window=(-1, -1), **options):
     """softmax(scale * Q K^T + mask) V, in the type and, where q is dense, the strides of q; with return_lse also the natural
-    log-sum-exp, float32 (batch, heads, sequence). scale None: 1 / sqrt(head dimension). Raises ValueError or Fa4Error, whose
-    text says what would be accepted, before anything is launched."""
-    o, lse = forward(q, k, v, causal, scale, layout, return_lse)
+    log-sum-exp, float32 (batch, heads, sequence). scale None: 1 / sqrt(head dimension). window: keys that a query sees before and
+    behind its diagonal, -1: all. Options, as in fa4.h: top_left, softcap, sinks (heads), alibi_slopes (heads) or (batch, heads), both
+    float32, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k. What is no entry's of packed or padded rows is not written: what o and lse
+    hold there is undefined. Raises ValueError or Fa4Error, whose text says what would be accepted, before anything is launched."""
+    o, lse = forward(q, k, v, causal, scale, layout, return_lse, *window, **options)
     return (o, lse) if return_lse else o
 
 
-def attention_out(q, k, v, o, lse=None, *, causal=False, scale=None, layout="bshd"):
+def attention_out(q, k, v, o, lse=None, *, causal=False, scale=None, layout="bshd", window=(-1, -1), **options):
     """The same into tensors that are there: o as q, lse float32 (batch, heads, sequence)."""
-    forward_out(q, k, v, o, lse, causal, scale, layout)
+    forward_out(q, k, v, o, lse, causal, scale, layout, *window, **options)
 
 
 def make(q, k, v, o, lse, causal, scale):

@@ -10,7 +10,7 @@ import sys
 from check_image import entry_bodies
 
 ENTRIES = {'fa4_forward_%s_%s' % (element, shape) for element in ('f16', 'bf16')
-           for shape in ('d128_full', 'd128_causal', 'd64_full', 'd64_causal', 'd64_causal_short')}
+           for shape in ('d128_full', 'd128_causal', 'd128_general', 'd64_full', 'd64_causal', 'd64_general', 'd64_causal_short')}
 WARPGROUP = 128
 
 

@@ -9,7 +9,7 @@ import sys
 
 import check_hopper_sass
 import check_sass
-from check_sass import SKIPPED, complaints_about, disassemble, find_nvdisasm, read_bodies
+from check_sass import SKIPPED, complaints_about, disassemble, find_nvdisasm, is_general, read_bodies
 
 STALL, WAITS = 41, 0x3F << 52  # of the upper word: the first bit of the stall count, the scoreboards that are waited for
 INSTRUCTION = r'(?m)^(\s+/\*[0-9a-f]{4,}\*/\s+%s.*\n.*\n)'  # of such an opcode: two lines, the upper word on the second
@@ -101,14 +101,20 @@ HOPPER = {
 KERNELS = {'blackwell': (check_sass.check_entry, BLACKWELL), 'hopper': (check_hopper_sass.check_entry, HOPPER)}
 
 
+def without_general(text, bodies):
+    """The disassembly and the PTX without the general entries, whose loops have no bounds: a mutant changes the first entry."""
+    sections = re.split(r'^(?=//-+ \.)', text, flags=re.M)
+    return (''.join(s for s in sections if not re.match(r'//-+ \.text\.\w+_general', s)),
+            {entry: body for entry, body in bodies.items() if not is_general(entry)})
+
+
 def main():
     check_entry, mutants = KERNELS[sys.argv[1]]
     nvdisasm = find_nvdisasm(sys.argv[4:])
     if not nvdisasm:
         print('skipped: there is no nvdisasm')
         return SKIPPED
-    bodies = read_bodies(sys.argv[2])
-    text = disassemble(nvdisasm, sys.argv[3])
+    text, bodies = without_general(disassemble(nvdisasm, sys.argv[3]), read_bodies(sys.argv[2]))
     failed = [('as it is', c) for c in complaints_about(text, bodies, check_entry)]
     for name, (change, words) in mutants.items():
         found = complaints_about(change(text), bodies, check_entry)

@@ -38,8 +38,14 @@ extern "C" __global__ void use_shared(uint32_t shared) {
   int32_t x[4];
   ld_shared_v4(x[0], x[1], x[2], x[3], shared);
   st_shared_v4(shared, x[3], x[2], x[1], x[0]);
+  st_shared_b32(shared, x[1]);
   const uint32_t r[4] = {shared, shared + 1, shared + 2, shared + 3};
   stmatrix_x4(shared, r);
+}
+
+extern "C" __global__ void use_counter(uint32_t* counter, uint32_t* out) {
+  out[0] = atom_add_relaxed_gpu(counter, out[1]);
+  st_relaxed_gpu(counter, out[2]);
 }
 
 extern "C" __global__ void use_fence() {
@@ -60,6 +66,7 @@ extern "C" __global__ void __launch_bounds__(512, 1) use_sync(uint32_t* out) {
   bar_sync<64>(static_cast<int>(out[3]));
   bar_arrive<64>(static_cast<int>(out[4]));
   out[1] = vote_sync_any(out[2] != 0);
+  out[5] = tid_x_again();
 }
 
 extern "C" __global__ void use_math(float* f, uint64_t* p, uint32_t* u) {

@@ -126,7 +126,9 @@ TEST_CASE("the list of specialisations", "[config]") {
     // The name says what it is.
     const std::string name = kernel.entry;
     CHECK((name.find(c.element == ElementType::bf16 ? "_bf16_" : "_f16_") != std::string::npos));
-    CHECK((name.find(c.mask == MaskKind::causal ? "_causal" : "_full") != std::string::npos));
+    const char* const mask = c.mask == MaskKind::full ? "_full" : c.mask == MaskKind::causal ? "_causal" : "_general";
+    CHECK((name.find(mask) != std::string::npos));
+    CHECK(c.general() == (c.mask == MaskKind::band));
    }
    CHECK(list->find(ElementType::f16, MaskKind::full, 7, 7, 1) == nullptr);
    for (const fa4::Kernel& kernel : *list) {

@@ -56,16 +56,17 @@ TEST_CASE("the barrier table of Hopper is consistent", "[tables]") {
     const fa4::hopper::BarrierTable table = fa4::hopper::barrier_table(kernel.config);
     const int consumers = int(kernel.threads) / 128 - 1;
     CHECK(table.consistent());
-    CHECK(table.kinds == 5);
+    CHECK(table.kinds == 7);
     unsigned slots = 0;
     for (const BarrierRow& row : table.row) {
       INFO(row.name);
-      const std::string signals = row.signals;
-      const bool ring = std::string(row.name).starts_with("kv.");
-      CHECK(int(row.stages) == (ring ? kernel.config.kv_slots : 2 * consumers));
+      const std::string signals = row.signals, name = row.name;
+      const bool ring = name.starts_with("kv."), of_tasks = name.starts_with("task.");
+      CHECK(int(row.stages) == (ring ? kernel.config.kv_slots : of_tasks ? (kernel.config.general() ? 4 : 0) : 2 * consumers));
       CHECK((row.flavour == BarrierFlavour::tma) == (signals.find("TMA") != std::string::npos));
       const bool of_warps = signals.find("1 lane of each warp") != std::string::npos;
-      CHECK(int(row.arrivals) == (!of_warps ? 1 : ring ? 4 * consumers : 4));
+      const bool of_both = signals.find("load, query (1 lane each)") != std::string::npos;
+      CHECK(int(row.arrivals) == (of_both ? 2 : !of_warps ? 1 : ring ? 4 * consumers : 4));
       slots += row.stages;
     }
     CHECK(slots == table.slots());
@@ -73,28 +74,41 @@ TEST_CASE("the barrier table of Hopper is consistent", "[tables]") {
 }
 
 TEST_CASE("the barrier table of Blackwell is consistent", "[tables]") {
-  std::set<std::string> names;
-  unsigned slots = 0;
-  const fa4::Config& config = fa4::blackwell::kKernels.first->config;
-  REQUIRE(config.v_dim == 64);  // whose tensor memory holds a third S
-  const fa4::blackwell::BarrierTable table = fa4::blackwell::barrier_table(config);
-  CHECK(table.consistent());
-  for (unsigned id = 0; id < fa4::blackwell::BarrierTable::kinds; ++id) {
-    const BarrierRow& row = table.row[id];
-    INFO(row.name);
-    CHECK(names.insert(row.name).second);
-    CHECK(table.slot(id) == slots);
-    slots += row.stages;
-    CHECK(row.arrivals == (row.flavour == BarrierFlavour::tcgen05 ? 1u : arrivals_in_words(row.signals)));
-    CHECK((row.flavour == BarrierFlavour::tcgen05) ==
-          (std::string(row.signals).find("commit") != std::string::npos));
-    CHECK((row.flavour == BarrierFlavour::tma) ==
-          (std::string(row.signals).find("TMA") != std::string::npos));
-    const bool ring = BarrierId(id) == BarrierId::kv_full || BarrierId(id) == BarrierId::kv_empty;
-    CHECK(int(row.stages) == (ring ? config.kv_slots : BarrierId(id) == BarrierId::s_ready ? 3 : config.q_stages));
+  for (const fa4::Kernel& kernel : fa4::blackwell::kKernels) {
+    INFO(kernel.entry);
+    const fa4::Config& config = kernel.config;
+    std::set<std::string> names;
+    unsigned slots = 0;
+    const fa4::blackwell::BarrierTable table = fa4::blackwell::barrier_table(config);
+    CHECK(table.consistent());
+    // A task's record is read by every warp of softmax and correction, by the two that work on K and V apart twice, by store once.
+    unsigned readers = 2 * 2 + 1;
+    for (const fa4::NameRecord* r = kernel.names; r->kind != fa4::NameKind::end; ++r) {
+      const std::string name = r->name;
+      if (r->kind == fa4::NameKind::role && (name.starts_with("softmax") || name == "correction")) readers += r->end - r->begin;
+    }
+    for (unsigned id = 0; id < fa4::blackwell::BarrierTable::kinds; ++id) {
+      const BarrierRow& row = table.row[id];
+      INFO(row.name);
+      CHECK(names.insert(row.name).second);
+      CHECK(table.slot(id) == slots);
+      slots += row.stages;
+      const unsigned in_words = BarrierId(id) == BarrierId::task_empty ? readers : arrivals_in_words(row.signals);
+      CHECK(row.arrivals == (row.flavour == BarrierFlavour::tcgen05 ? 1u : in_words));
+      CHECK((row.flavour == BarrierFlavour::tcgen05) ==
+            (std::string(row.signals).find("commit") != std::string::npos));
+      CHECK((row.flavour == BarrierFlavour::tma) ==
+            (std::string(row.signals).find("TMA") != std::string::npos));
+      const bool ring = BarrierId(id) == BarrierId::kv_full || BarrierId(id) == BarrierId::kv_empty;
+      const bool of_tasks = BarrierId(id) == BarrierId::task_full || BarrierId(id) == BarrierId::task_empty;
+      const int scores = config.v_dim == 64 ? 3 : 2;  // beside one O of 64 columns for each stage, tensor memory holds a third S
+      CHECK(int(row.stages) == (ring ? config.kv_slots
+                                : of_tasks ? (config.general() ? 4 : 0)
+                                : BarrierId(id) == BarrierId::s_ready ? scores : config.q_stages));
+    }
+    CHECK(slots == table.slots());
+    CHECK(names.size() == 14);
   }
-  CHECK(slots == table.slots());
-  CHECK(names.size() == 12);
 }
 
 TEST_CASE("names cover the memories and do not overlap", "[tables]") {
@@ -145,10 +159,18 @@ TEST_CASE("names cover the memories and do not overlap", "[tables]") {
       INFO(name);
       CHECK(names.count(name) == 1);
     }
-    for (const char* name : {"load", "store", "idle", "kv.full[2]", "q.full[1]", "sKV slot 2", "barriers"}) {
+    for (const char* name : {"load", "store", "kv.full[2]", "q.full[1]", "sKV slot 2", "barriers"}) {
       INFO(name);
       CHECK(names.count(name) == 1);
     }
+    // What general kernels alone have, and the warp that has nothing to do in the others.
+    const bool general = kernel.config.general(), of_hopper = list == &fa4::hopper::kKernels;
+    CHECK(names.count("idle") == (general ? 0 : 1));
+    for (const char* name : {"scheduler", "task.full[3]", "task.empty[0]", "task record 3"}) {
+      INFO(name);
+      CHECK(names.count(name) == (general ? 1 : 0));
+    }
+    CHECK(names.count("entry of Q slot 1") == (general && of_hopper ? 1 : 0));
   }
 }
 

@@ -137,7 +137,7 @@ Judge::Output Judge::run(sim::test::Kernel& kernel, const Config& config) const 
   problem.q = dense(kernel.upload(config.inputs.q), p.seq_q, p.q_heads);
   problem.k = dense(kernel.upload(config.inputs.k), p.seq_kv, p.kv_heads);
   problem.v = dense(kernel.upload(config.inputs.v), p.seq_kv, p.kv_heads);
-  problem.o = dense(kernel.upload(std::vector<uint16_t>(size_t(p.q_elements()), support::kPoison16)), p.seq_q,
+  problem.o = dense(kernel.upload(std::vector<uint16_t>(size_t(p.o_elements()), support::kPoison16)), p.seq_q,
                     p.q_heads);
   problem.lse = kernel.upload(std::vector<uint32_t>(size_t(p.lse_elements()), support::kPoison32));
   problem.lse_batch_stride = p.q_heads * p.seq_q;
@@ -151,7 +151,7 @@ Judge::Output Judge::run(sim::test::Kernel& kernel, const Config& config) const 
   plan.params.o = encode(plan.o);
   kernel.run(plan.kernel->entry, {{plan.grid, 1, 1}, {plan.kernel->threads, 1, 1}, plan.kernel->shared_bytes},
              plan.params);
-  Output output{kernel.read<uint16_t>(problem.o.data, size_t(p.q_elements())),
+  Output output{kernel.read<uint16_t>(problem.o.data, size_t(p.o_elements())),
                 kernel.read<float>(problem.lse, size_t(p.lse_elements()))};
   for (uint64_t address : {problem.q.data, problem.k.data, problem.v.data, problem.o.data, problem.lse})
     kernel.device().memory().release(address);

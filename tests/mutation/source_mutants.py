@@ -32,9 +32,14 @@ ADVANCE_SCORES = '    advance_scores(score_stage);\n'
 VALUE_TAIL_STEPS = '    steps(L::value_steps_before_tail, L::value_steps);\n'
 WAIT_FOR_TAIL = '    cta.bar.p_tail.wait(stage, p_phase);\n    ptx::tcgen05_fence_after_thread_sync();\n'
 WAIT_FOR_SLOT = '    cta.bar.kv_empty.wait(kv.index, kv.phase);\n'
-LOAD_V = '    load_kv(v_pieces, values, params.v, cta.v_tile(kv.index), config.v_tile_bytes(), params.v_pieces_apart);\n'
+LOAD_V = ('    load_kv(v_pieces, values, params.v, values.task().v_plane, cta.v_tile(kv.index), config.v_tile_bytes(), '
+          'params.v_pieces_apart);\n')
+LOAD_BOX = '    ptx::cp_async_bulk_tensor_load(piece, &map, coordinates, barrier);\n'
+STORE_BOX = '    ptx::cp_async_bulk_tensor_store(&map, coordinates, piece);\n'
+FIRST_COLUMNS = '    const int32_t first_columns[5] = {0, coordinates[1], coordinates[2], coordinates[3], coordinates[4]};\n'
 RELEASE_O = '        ptx::tcgen05_fence_before_thread_sync();\n        release_o(stage);\n'
 MASK = '''    if constexpr (decltype(masked)::value) {  // where a row of the warp needs it
+      if (config.general()) visible = keys_of_row(walk.again());
       const int32_t first_key = block * config.block_keys;
       if (ptx::vote_sync_any(visible.begin > first_key || visible.end < first_key + config.block_keys)) {
         mask_row<Mask<config.mask>::bounded_below>(s, visible, first_key);
@@ -177,8 +182,8 @@ ROWS = [
     ('the causal mask is aligned to the top left', ('mask.h', 'return {0, seq_kv - behind};', 'return {0, seq_q - behind};')),
     ('one block too few is masked', ('mask.h', 'r.unmasked_end = end > 0 ? end / block_keys : 0;', 'r.unmasked_end = end > 0 ? end / block_keys + 1 : 0;')),
     ('one block too few is visited', ('mask.h', 'end / block_keys + (end % block_keys != 0 ? 1 : 0)', 'end / block_keys')),
-    ('rows of one position are taken for rows of one head', (SOFTMAX, 'task.row_position(stage, row)', 'task.position(stage) + (row >> 1)')),
-    ('LSE leaves out the scale', (CORRECTION, 'maximum * params.scale + logf(sum)', 'maximum + logf(sum)')),
+    ('rows of one position are taken for rows of one head', (SOFTMAX, 'mask.keys(task.row_position(stage, row),', 'mask.keys(task.position(stage) + (row >> 1),')),
+    ('LSE leaves out the scale', (CORRECTION, '__fmaf_rn(maximum, params.scale, log)', 'maximum + log')),
 ]
 
 # Of what is there with a third S in TMEM alone, or does no harm without.
@@ -203,17 +208,11 @@ ROWS_OF_THREE_S = [
 ROWS_OF_TWO_S = [
     # Pieces that are copies of their own: of tiles of two pieces alone.
     ('the second piece is loaded from the columns of the first',
-     (TILE_COPY, 'coordinates[0] = piece * kPieceColumns;\n      ptx::cp_async_bulk_tensor_load',
-      'coordinates[0] = (piece - 1) * kPieceColumns;\n      ptx::cp_async_bulk_tensor_load')),
-    ('the second piece is loaded over the first',
-     (TILE_COPY, 'ptx::cp_async_bulk_tensor_load(tile + piece * rows * kRowBytes',
-      'ptx::cp_async_bulk_tensor_load(tile + (piece - 1) * rows * kRowBytes')),
+     (TILE_COPY, LOAD_BOX, FIRST_COLUMNS + LOAD_BOX.replace('coordinates', 'first_columns'))),
+    ('the second piece is loaded over the first', (TILE_COPY, LOAD_BOX, LOAD_BOX.replace('(piece,', '(tile,'))),
     ('the second piece is stored to the columns of the first',
-     (TILE_COPY, 'coordinates[0] = piece * kPieceColumns;\n      ptx::cp_async_bulk_tensor_store',
-      'coordinates[0] = (piece - 1) * kPieceColumns;\n      ptx::cp_async_bulk_tensor_store')),
-    ('the first piece is stored twice',
-     (TILE_COPY, 'coordinates, tile + piece * rows * kRowBytes);',
-      'coordinates, tile + (piece - 1) * rows * kRowBytes);')),
+     (TILE_COPY, STORE_BOX, FIRST_COLUMNS + STORE_BOX.replace('coordinates', 'first_columns'))),
+    ('the first piece is stored twice', (TILE_COPY, STORE_BOX, STORE_BOX.replace('piece)', 'tile)'))),
     ('K is loaded ahead', (LOAD, 'if constexpr (L::scores_ahead) load_k();', 'load_k();')),
     ('o_ready comes once a block', (MMA, 'L::scores_ahead || values.last()', 'true')),
 ]
@@ -251,7 +250,7 @@ def build(nvcc, options, root, output, head_dim, row):
     shutil.copytree(os.path.join(root, 'asm'), os.path.join(folder, 'asm'))
     mutate(folder, name, edits)
     # The test launches two of the entries.
-    others = r'^  ROW\((?!fa4_forward_f16_\w+, +f16, +\w+, +%d, +%d\)).*\n' % (head_dim, head_dim)
+    others = r'^  ROW\((?!fa4_forward_f16_\w+, +f16, +(?:full|causal), +%d, +%d\)).*\n' % (head_dim, head_dim)
     rewrite(os.path.join(folder, 'asm/attention/specialisations.h'), (others, ''), (r'\) *\\\n(?!  ROW)', ')\n'))
     main = os.path.join(folder, 'asm/attention/blackwell/attention.cu')
     rewrite(main, (r'^FA4_SPECIALISATIONS\(FA4_ENTRY\)\n', ''))

@@ -2,6 +2,7 @@
 // The C ABI of the shared library over a driver that records: creation and its failures, what a call
 // launches, that a refused call launches nothing, that a call allocates nothing, and calls from several
 // threads.
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -303,6 +304,84 @@ TEST_CASE("a call launches the kernel with the exponentials that it asks for", "
   }
 }
 
+TEST_CASE("masks, a cap, sinks and slopes launch the general kernel", "[runtime]") {
+  Fake fake;
+  for (const int major : {9, 10}) {
+    fake.driver->major = major;
+    fa4::Context context(FA4_FAKE_DRIVER);
+    const Problem plain = small_problem();
+    const uint64_t array = fa4::test::kArrayAddress;
+    for (const Problem& problem : {Problem(plain).set_window(10, 0), Problem(plain).set_window(-1, 10),
+                                   Problem(plain).set_causal().set_diagonal_alignment(FA4_DIAGONAL_TOP_LEFT), Problem(plain).set_softcap(20),
+                                   Problem(plain).set_sinks(array).set_causal(), Problem(plain).set_alibi_slopes(array, 8)}) {
+      CHECK(fa4_supported(context.get(), &problem) == FA4_OK);
+      CHECK(context.workspace_size(problem) == 0);
+      const uint32_t before = fake.driver->launch_count;
+      context.forward(problem);
+      REQUIRE(fake.driver->launch_count == before + 1);
+      const FakeLaunch& launch = fake.driver->launches[before];
+      CHECK(same_launch(launch, problem, *fake.driver));
+      const std::string name = fake.driver->kernel_names[reinterpret_cast<uintptr_t>(launch.function) - 1];
+      CHECK(name == (major == 9 ? "fa4_forward_f16_d128_general" : "fa4_forward_f16_d128_general_polynomial"));
+    }
+  }
+}
+
+TEST_CASE("where entries have lengths of their own a call needs a workspace, and is refused without", "[runtime]") {
+  Fake fake;
+  fa4::Context context(FA4_FAKE_DRIVER);
+  const uint64_t array = fa4::test::kArrayAddress;
+  alignas(4) static char memory[8];  // an address; nobody writes there
+  const Problem plain = small_problem();
+  for (Problem problem : {Problem(plain).set_packed_q(array, 150).set_lse(fa4::test::kLseAddress), Problem(plain).set_packed_k(array, 350),
+                          Problem(plain).set_seqused_q(array), Problem(plain).set_seqused_k(array)}) {
+    fake.driver->calls = 0;
+    fake.driver->launch_count = 0;
+    CHECK(fa4_supported(context.get(), &problem) == FA4_OK);
+    CHECK(fa4_supported(nullptr, &problem) == FA4_OK);
+    CHECK(fa4::why_unsupported(problem).empty());
+    CHECK(context.workspace_size(problem) == 4);
+    uint64_t size = 1;
+    CHECK(fa4_workspace_size(nullptr, &problem, &size) == FA4_OK);
+    CHECK(size == 4);
+    const auto refused = [&](void* workspace, uint64_t bytes) {
+      problem.set_workspace(workspace, bytes);
+      CHECK(fa4_forward(context.get(), &problem) == FA4_ERROR_INVALID_ARGUMENT);
+      CHECK(fake.driver->calls == 0);
+      CHECK(fa4_supported(context.get(), &problem) == FA4_OK);
+      CHECK(context.workspace_size(problem) == 4);
+      return std::string(fa4_last_error());
+    };
+    CHECK(refused(nullptr, 0) == "workspace_size is 0 bytes; 4 are needed");
+    CHECK(refused(memory, 3) == "workspace_size is 3 bytes; 4 are needed");
+    CHECK(refused(nullptr, 4).find("; the address of 4 bytes, a multiple of 4, is needed") != std::string::npos);
+    for (int off = 1; off < 4; ++off) {
+      char address[32];
+      std::snprintf(address, sizeof address, "workspace is %p;", static_cast<void*>(memory + off));
+      CHECK(refused(memory + off, 4) == address + std::string(" the address of 4 bytes, a multiple of 4, is needed"));
+    }
+    for (const uint64_t bytes : {uint64_t{4}, uint64_t{5}, ~uint64_t{0}}) {
+      problem.set_workspace(memory + 4, bytes);
+      fake.driver->launch_count = 0;
+      context.forward(problem);
+      REQUIRE(fake.driver->launch_count == 1);
+      CHECK(same_launch(fake.driver->launches[0], problem, *fake.driver));
+      CHECK(fake.driver->launches[0].params.general.task_counter == reinterpret_cast<uint32_t*>(memory + 4));
+    }
+    // Nothing to compute needs none.
+    problem.batch = 0;
+    problem.set_workspace(nullptr, 0);
+    fake.driver->calls = 0;
+    CHECK(context.workspace_size(problem) == 0);
+    context.forward(problem);
+    CHECK(fake.driver->calls == 0);
+  }
+  // What needs none does not look at it.
+  Problem window = Problem(plain).set_window(10, 10);
+  context.forward(window.set_workspace(memory + 1, 1));
+  CHECK(fake.driver->launches[fake.driver->launch_count - 1].params.general.task_counter == nullptr);
+}
+
 TEST_CASE("an empty problem succeeds and launches nothing", "[runtime]") {
   Fake fake;
   fa4::Context context(FA4_FAKE_DRIVER);
@@ -312,6 +391,10 @@ TEST_CASE("an empty problem succeeds and launches nothing", "[runtime]") {
   context.forward(problem);
   problem = small_problem();
   problem.seq_q = 0;
+  context.forward(problem);
+  problem = small_problem();
+  problem.set_packed_q(fa4::test::kArrayAddress, 0);
+  CHECK(context.workspace_size(problem) == 0);
   context.forward(problem);
   CHECK(fake.driver->calls == 0);
   problem.head_dim = 84;
@@ -389,19 +472,24 @@ TEST_CASE("a call neither allocates nor reads the environment", "[runtime]") {
   const Problem good = small_problem();
   Problem bad = good;
   bad.o.batch_stride = 0;
+  uint32_t workspace = 0;
+  Problem general = good;
+  general.set_seqused_k(fa4::test::kArrayAddress).set_sinks(fa4::test::kArrayAddress).set_window(5, 5).set_workspace(&workspace, 4);
   uint64_t allocations, reads;
-  fa4_status status[3];
+  fa4_status status[4];
   {
     fa4::test::CallCounter counter;
     status[0] = fa4_forward(context.get(), &good);
     status[1] = fa4_forward(context.get(), &bad);
     status[2] = fa4_supported(context.get(), &good);
+    status[3] = fa4_forward(context.get(), &general);
     allocations = counter.allocations();
     reads = counter.environment_reads();
   }
   CHECK(status[0] == FA4_OK);
   CHECK(status[1] == FA4_ERROR_INVALID_ARGUMENT);
   CHECK(status[2] == FA4_OK);
+  CHECK(status[3] == FA4_OK);
   CHECK(allocations == 0);
   CHECK(reads == 0);
 }

@@ -76,7 +76,7 @@ inline bool same_launch(const FakeLaunch& launch, const Problem& problem, const 
   return maps && std::strcmp(name, plan.kernel->entry) == 0 && launch.grid[0] == plan.grid &&
          launch.grid[1] == 1 && launch.grid[2] == 1 && launch.block[0] == plan.kernel->threads &&
          launch.block[1] == 1 && launch.block[2] == 1 && launch.shared_bytes == plan.kernel->shared_bytes &&
-         launch.stream == static_cast<CUstream>(problem.stream) && same_scalars(launch.params, plan.params);
+         launch.stream == static_cast<CUstream>(problem.stream) && same_params(*plan.kernel, launch.params, plan.params);
 }
 
 }  // namespace fa4::test

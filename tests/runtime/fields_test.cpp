@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masks, packed lengths, pages, splits, softcap, sinks and ALiBi as fields: a wrong value is refused by name, a right one of what is
-// not built too and with another code, and what amounts to something that is built gets the plan of that.
+// not built too and with another code, and a mask gets the plan of the simplest kernel that shows each query its keys.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -42,12 +41,6 @@ const Refusal kRefusals[] = {
      "diagonal_alignment is 2; FA4_DIAGONAL_BOTTOM_RIGHT (0) and FA4_DIAGONAL_TOP_LEFT (1) are accepted"},
     {[](Problem& p) { p.diagonal_alignment = -1; }, kInvalid,
      "diagonal_alignment is -1; FA4_DIAGONAL_BOTTOM_RIGHT (0) and FA4_DIAGONAL_TOP_LEFT (1) are accepted"},
-    {[](Problem& p) { p.set_causal().set_diagonal_alignment(FA4_DIAGONAL_TOP_LEFT); }, kUnsupported,
-     "diagonal_alignment is FA4_DIAGONAL_TOP_LEFT (1) with seq_q 100 and seq_kv 200; FA4_DIAGONAL_BOTTOM_RIGHT (0) is supported, and the "
-     "other where the lengths are equal"},
-    {[](Problem& p) { p.set_window(-1, 0).set_diagonal_alignment(FA4_DIAGONAL_TOP_LEFT); }, kUnsupported,
-     "diagonal_alignment is FA4_DIAGONAL_TOP_LEFT (1) with seq_q 100 and seq_kv 200; FA4_DIAGONAL_BOTTOM_RIGHT (0) is supported, and the "
-     "other where the lengths are equal"},
 
     {[](Problem& p) { p.window = 2; }, kInvalid, "window is 2; 0 (none) and 1 (of window_left and window_right) are accepted"},
     {[](Problem& p) { p.window = -1; }, kInvalid, "window is -1; 0 (none) and 1 (of window_left and window_right) are accepted"},
@@ -58,16 +51,6 @@ const Refusal kRefusals[] = {
     {[](Problem& p) { p.set_window(-2, -1); }, kInvalid, "window_left is -2; -1 (no bound) or more is accepted"},
     {[](Problem& p) { p.set_window(0, kLeast); }, kInvalid,
      "window_right is -9223372036854775808; -1 (no bound) or more is accepted"},
-    {[](Problem& p) { p.set_window(16, -1); }, kUnsupported,
-     "window_left is 16; -1 (no bound), or 199 or more, which hides no key here, is supported"},
-    {[](Problem& p) { p.set_window(0, 0).set_causal(); }, kUnsupported,
-     "window_left is 0; -1 (no bound), or 199 or more, which hides no key here, is supported"},
-    {[](Problem& p) { p.set_window(98, -1).set_diagonal_alignment(FA4_DIAGONAL_TOP_LEFT); }, kUnsupported,
-     "window_left is 98; -1 (no bound), or 99 or more, which hides no key here, is supported"},
-    {[](Problem& p) { p.set_window(-1, 5); }, kUnsupported,
-     "window_right is 5; -1 (no bound), 0 (causal), or 99 or more, which hides no key here, is supported"},
-    {[](Problem& p) { p.set_window(-1, 198).set_diagonal_alignment(FA4_DIAGONAL_TOP_LEFT); }, kUnsupported,
-     "window_right is 198; -1 (no bound), or 199 or more, which hides no key here, is supported"},
 
     {[](Problem& p) { p.set_num_splits(-2); }, kInvalid, "num_splits is -2; -1 (the library chooses), 0 and 1 (one) are supported"},
     {[](Problem& p) { p.set_num_splits(2); }, kUnsupported, "num_splits is 2; -1 (the library chooses), 0 and 1 (one) are supported"},
@@ -77,7 +60,6 @@ const Refusal kRefusals[] = {
     {[](Problem& p) { p.head_dim_v = kMost; }, kUnsupported,
      "head_dim_v is 9223372036854775807 with head_dim 128; 128 is supported"},
 
-    {[](Problem& p) { p.set_packed_q(kArrayAddress, 150); }, kUnsupported, "cu_seqlens_q is 0x7f5000000000; 0 (none) is supported"},
     {[](Problem& p) { p.set_packed_q(kArrayAddress + 2, 150); }, kInvalid,
      "cu_seqlens_q is 0x7f5000000002; a multiple of 4 bytes is needed"},
     {[](Problem& p) { p.set_packed_q(0xfffffffffffffff8, 150); }, kInvalid,
@@ -86,7 +68,6 @@ const Refusal kRefusals[] = {
     {[](Problem& p) { p.set_packed_q(kArrayAddress, -1); }, kInvalid, "total_q is -1; 0 to 2147483391 are accepted"},
     {[](Problem& p) { p.set_packed_q(kArrayAddress, 2147483392); }, kUnsupported, "total_q is 2147483392; 0 to 2147483391 are accepted"},
     {[](Problem& p) { p.set_packed_q(0, 150); }, kInvalid, "total_q is 150 and cu_seqlens_q is 0; without cu_seqlens_q it must be 0"},
-    {[](Problem& p) { p.set_packed_k(kArrayAddress, 150); }, kUnsupported, "cu_seqlens_k is 0x7f5000000000; 0 (none) is supported"},
     {[](Problem& p) { p.set_packed_k(kArrayAddress + 1, 150); }, kInvalid,
      "cu_seqlens_k is 0x7f5000000001; a multiple of 4 bytes is needed"},
     {[](Problem& p) { p.set_packed_k(kArrayAddress, kLeast); }, kInvalid,
@@ -94,9 +75,7 @@ const Refusal kRefusals[] = {
     {[](Problem& p) { p.set_packed_k(kArrayAddress, kMost); }, kUnsupported,
      "total_k is 9223372036854775807; 0 to 2147483391 are accepted"},
     {[](Problem& p) { p.set_packed_k(0, 7); }, kInvalid, "total_k is 7 and cu_seqlens_k is 0; without cu_seqlens_k it must be 0"},
-    {[](Problem& p) { p.set_seqused_q(kArrayAddress); }, kUnsupported, "seqused_q is 0x7f5000000000; 0 (none) is supported"},
     {[](Problem& p) { p.set_seqused_q(3); }, kInvalid, "seqused_q is 0x3; a multiple of 4 bytes is needed"},
-    {[](Problem& p) { p.set_seqused_k(kArrayAddress); }, kUnsupported, "seqused_k is 0x7f5000000000; 0 (none) is supported"},
     {[](Problem& p) { p.set_seqused_k(kArrayAddress + 6); }, kInvalid, "seqused_k is 0x7f5000000006; a multiple of 4 bytes is needed"},
 
     {[](Problem& p) { p.set_pages(kArrayAddress, 13, 16, 30); }, kUnsupported, "block_table is 0x7f5000000000; 0 (none) is supported"},
@@ -120,14 +99,18 @@ const Refusal kRefusals[] = {
      "cu_seqlens_k is 0x7f5000000400 and block_table 0x7f5000000000; keys lie behind each other or in pages: one of them must be 0, and "
      "seqused_k says how many keys of its pages an entry has"},
 
-    {[](Problem& p) { p.set_softcap(30); }, kUnsupported, "softcap is 30; 0 (none) is supported"},
-    {[](Problem& p) { p.set_softcap(-30); }, kInvalid, "softcap is -30; 0 (none) or 1.17549435e-38 to 3.40282347e+38 are accepted"},
-    {[](Problem& p) { p.set_softcap(NAN); }, kInvalid, "softcap is nan; 0 (none) or 1.17549435e-38 to 3.40282347e+38 are accepted"},
-    {[](Problem& p) { p.set_softcap(kInfinity); }, kInvalid, "softcap is inf; 0 (none) or 1.17549435e-38 to 3.40282347e+38 are accepted"},
-    {[](Problem& p) { p.set_softcap(1e-40); }, kInvalid, "softcap is 1e-40; 0 (none) or 1.17549435e-38 to 3.40282347e+38 are accepted"},
-    {[](Problem& p) { p.set_sinks(kArrayAddress); }, kUnsupported, "sinks is 0x7f5000000000; 0 (none) is supported"},
+    {[](Problem& p) { p.set_softcap(-30); }, kInvalid, "softcap is -30; 0 (none) or 1.17549435e-38 to 2.35865749e+38 are accepted"},
+    {[](Problem& p) { p.set_softcap(NAN); }, kInvalid, "softcap is nan; 0 (none) or 1.17549435e-38 to 2.35865749e+38 are accepted"},
+    {[](Problem& p) { p.set_softcap(kInfinity); }, kInvalid, "softcap is inf; 0 (none) or 1.17549435e-38 to 2.35865749e+38 are accepted"},
+    {[](Problem& p) { p.set_softcap(3e38); }, kInvalid, "softcap is 3e+38; 0 (none) or 1.17549435e-38 to 2.35865749e+38 are accepted"},
+    {[](Problem& p) { p.set_softcap(1e-40); }, kInvalid, "softcap is 1e-40; 0 (none) or 1.17549435e-38 to 2.35865749e+38 are accepted"},
+    {[](Problem& p) { p.set_softcap(1e8).set_softmax_scale(1e-30); }, kInvalid,
+     "softcap is 1e+08 with a softmax scale of 1e-30; 0 (none) or 1.17549435e-38 to 85070591.7 are accepted"},
+    {[](Problem& p) { p.set_softcap(1e-9).set_softmax_scale(-1e30); }, kInvalid,
+     "softcap is 1e-09 with a softmax scale of -1e+30; 0 (none) or 2.93873605e-09 to 2.35865749e+38 are accepted"},
+    {[](Problem& p) { p.set_softcap(30).set_alibi_slopes(kArrayAddress); }, kUnsupported,
+     "softcap is 30 and alibi_slopes 0x7f5000000000; one of them must be 0"},
     {[](Problem& p) { p.set_sinks(kArrayAddress + 1); }, kInvalid, "sinks is 0x7f5000000001; a multiple of 4 bytes is needed"},
-    {[](Problem& p) { p.set_alibi_slopes(kArrayAddress); }, kUnsupported, "alibi_slopes is 0x7f5000000000; 0 (none) is supported"},
     {[](Problem& p) { p.set_alibi_slopes(kArrayAddress + 2); }, kInvalid, "alibi_slopes is 0x7f5000000002; a multiple of 4 bytes is needed"},
     {[](Problem& p) { p.set_alibi_slopes(kArrayAddress, -8); }, kInvalid, "alibi_batch_stride is -8; 0 or more is accepted"},
     {[](Problem& p) { p.set_alibi_slopes(kArrayAddress, kMost); }, kInvalid,
@@ -135,6 +118,14 @@ const Refusal kRefusals[] = {
      "element must lie within it"},
     {[](Problem& p) { p.set_alibi_slopes(0, 8); }, kInvalid,
      "alibi_batch_stride is 8 and alibi_slopes is 0; without alibi_slopes it must be 0"},
+
+    // Strides that have little in common.
+    {[](Problem& p) { p.set_window(16, -1), p.k.seq_stride = 264, p.k.batch_stride = int64_t{1} << 38; }, kUnsupported,
+     "k.batch_stride is 274877906944 elements and k.seq_stride 264; their greatest common divisor, 8, lies 34359744969 times in all that "
+     "they span, and 2147483647 are supported"},
+    {[](Problem& p) { p.set_seqused_k(kArrayAddress), p.o.seq_stride = 1032, p.o.batch_stride = (int64_t{1} << 34) - 8; }, kUnsupported,
+     "o.batch_stride is 17179869176 elements and o.seq_stride 1032; their greatest common divisor, 8, lies 2147496548 times in all that "
+     "they span, and 2147483647 are supported"},
 };
 
 fa4_status check(const Problem& problem, const KernelList& kernels, std::string& sentence) {
@@ -190,15 +181,58 @@ TEST_CASE("a field that is wrong, or not built, is refused by name on every arch
   }
 }
 
-TEST_CASE("what is not built is refused before tensors are looked at", "[runtime]") {
-  // As a caller leaves them who packs: batch strides that are not used.
+TEST_CASE("pages are refused before tensors are looked at", "[runtime]") {
   Problem problem = small_problem();
-  problem.set_packed_q(kArrayAddress, 150).set_packed_k(kArrayAddress, 350);
-  problem.q.batch_stride = problem.o.batch_stride = -1;
+  problem.set_pages(kArrayAddress, 13, 16, 30);
   problem.k.batch_stride = problem.v.batch_stride = 3;
   std::string sentence;
   CHECK(check(problem, fa4::blackwell::kKernels, sentence) == kUnsupported);
-  CHECK(sentence == "cu_seqlens_q is 0x7f5000000000; 0 (none) is supported");
+  CHECK(sentence == "block_table is 0x7f5000000000; 0 (none) is supported");
+}
+
+TEST_CASE("packed tensors have no batch stride, and the rows that are said", "[runtime]") {
+  // As a caller leaves them who packs.
+  Problem problem = small_problem();
+  problem.set_packed_q(kArrayAddress, 150).set_packed_k(kArrayAddress, 350).set_lse(fa4::test::kLseAddress);
+  problem.q.batch_stride = problem.o.batch_stride = problem.lse_batch_stride = -1;
+  problem.k.batch_stride = problem.v.batch_stride = 3;
+  std::string sentence;
+  CHECK(check(problem, fa4::blackwell::kKernels, sentence) == FA4_OK);
+  CHECK(sentence == "");
+  CHECK(check(Problem(problem).set_lse(fa4::test::kLseAddress, 0, 149), fa4::blackwell::kKernels, sentence) == kInvalid);
+  CHECK(sentence == "lse_head_stride is 149 elements, but what is nested inside spans 150; lse is written, so it must be at least that, "
+                    "for elements that do not overlap");
+  problem.k.data = 0;
+  CHECK(check(problem, fa4::blackwell::kKernels, sentence) == kInvalid);
+  CHECK(sentence == "k.data is null; a device address is needed for 1 x 350 x 2 x 128 elements");
+  problem.total_k = 0;
+  CHECK(check(problem, fa4::blackwell::kKernels, sentence) == FA4_OK);
+  problem.q.data = 0;
+  CHECK(check(problem, fa4::blackwell::kKernels, sentence) == kInvalid);
+  problem.total_q = 0;
+  CHECK(check(problem, fa4::blackwell::kKernels, sentence) == FA4_OK);
+}
+
+TEST_CASE("strides that have little in common are no matter to a kernel that is not general", "[runtime]") {
+  Problem problem = small_problem();
+  problem.k.seq_stride = 264, problem.k.batch_stride = int64_t{1} << 38;
+  std::string sentence;
+  CHECK(check(problem, fa4::hopper::kKernels, sentence) == FA4_OK);
+  // Nor to a general one, of a dimension that has one element.
+  problem.set_window(16, -1);
+  CHECK(check(problem, fa4::hopper::kKernels, sentence) == kUnsupported);
+  Problem single = problem;
+  single.batch = 1;
+  CHECK(check(single, fa4::hopper::kKernels, sentence) == FA4_OK);
+  single = problem;
+  single.set_packed_k(kArrayAddress, 300);
+  CHECK(check(single, fa4::hopper::kKernels, sentence) == FA4_OK);
+  // The last place there may be: 8 elements apart, 37 * 200 of rows and as many as are left of entries.
+  problem.k.seq_stride = 8 * 37;
+  problem.k.batch_stride = 8 * (fa4::kMaxPlaces - 1 - 37 * 200);
+  CHECK(check(problem, fa4::hopper::kKernels, sentence) == FA4_OK);
+  problem.k.batch_stride += 8;
+  CHECK(check(problem, fa4::hopper::kKernels, sentence) == kUnsupported);
 }
 
 TEST_CASE("what amounts to a full or a causal mask gets its plan", "[runtime]") {
@@ -222,10 +256,9 @@ TEST_CASE("what amounts to a full or a causal mask gets its plan", "[runtime]") 
   CHECK(plan_of(one).kernel->config.mask == MaskKind::causal);
 }
 
-TEST_CASE("a mask is accepted exactly when a kernel shows each query its keys", "[runtime]") {
-  int accepted = 0, refused = 0, wrong = 0;
-  std::string sentence;
-  for (int64_t seq_q = 0; seq_q <= 4; ++seq_q)
+TEST_CASE("a mask gets the full or the causal kernel exactly when that shows each query its keys", "[runtime]") {
+  int simple = 0, bands = 0, wrong = 0;
+  for (int64_t seq_q = 1; seq_q <= 4; ++seq_q)
     for (int64_t seq_kv = 0; seq_kv <= 4; ++seq_kv)
       for (int64_t left = -1; left <= 6; ++left)
         for (int64_t right = -1; right <= 6; ++right)
@@ -234,28 +267,50 @@ TEST_CASE("a mask is accepted exactly when a kernel shows each query its keys", 
               Problem problem = dense_problem({.batch = 2, .seq_q = seq_q, .seq_kv = seq_kv});
               problem.set_causal(causal).set_diagonal_alignment(alignment).set_window(left, right);
               const bool possible = seen_by(problem, MaskKind::full) || seen_by(problem, MaskKind::causal);
-              const fa4_status status = check(problem, fa4::hopper::kKernels, sentence);
-              wrong += status != (possible ? FA4_OK : kUnsupported);
-              if (status == FA4_OK) {
-                ++accepted;
-                wrong += !seen_by(problem, fa4::mask_of(problem));
+              const Plan plan = plan_of(problem);
+              const MaskKind mask = plan.kernel->config.mask;
+              wrong += (mask != MaskKind::band) != possible;
+              if (mask != MaskKind::band) {
+                ++simple;
+                wrong += !seen_by(problem, mask);
                 continue;
               }
-              ++refused;
-              // What the sentence says of one side is enough for that side.
-              long long bound = 0;
-              const std::string field = sentence.substr(0, sentence.find(' '));
-              const size_t at = sentence.rfind(" or more");
-              if (at != std::string::npos) bound = std::atoll(sentence.c_str() + sentence.rfind(' ', at - 1));
-              if (field == "window_left") problem.window_left = bound;
-              if (field == "window_right") problem.window_right = bound;
-              if (field == "diagonal_alignment") problem.diagonal_alignment = FA4_DIAGONAL_BOTTOM_RIGHT;
-              const bool better = check(problem, fa4::hopper::kKernels, sentence) == FA4_OK;
-              wrong += !better && sentence.substr(0, sentence.find(' ')) == field;
+              ++bands;
+              const fa4::GeneralParams& general = plan.params.general;
+              const fa4::Mask<MaskKind::band> band{general.left, general.right, general.top_left != 0};
+              for (int64_t i = 0; i < seq_q; ++i)
+                for (int64_t j = 0; j < seq_kv; ++j) {
+                  const fa4::KeyRange keys = band.keys(int32_t(i), int32_t(seq_q), int32_t(seq_kv));
+                  wrong += sees(problem, i, j) != (keys.begin <= j && j < keys.end);
+                }
             }
   CHECK(wrong == 0);
-  CHECK(accepted > 1000);
-  CHECK(refused > 1000);
+  CHECK(simple > 1000);
+  CHECK(bands > 1000);
+}
+
+TEST_CASE("lengths of entries, a cap, sinks and slopes ask for the general kernel, whatever the mask", "[runtime]") {
+  void (*const options[])(Problem&) = {
+      [](Problem& p) { p.set_packed_q(kArrayAddress, 150).set_lse(fa4::test::kLseAddress); },
+      [](Problem& p) { p.set_packed_k(kArrayAddress, 350); },
+      [](Problem& p) { p.set_seqused_q(kArrayAddress); },
+      [](Problem& p) { p.set_seqused_k(kArrayAddress); },
+      [](Problem& p) { p.set_softcap(30); },
+      [](Problem& p) { p.set_sinks(kArrayAddress); },
+      [](Problem& p) { p.set_alibi_slopes(kArrayAddress); },
+  };
+  for (const KernelList* kernels : fa4::kArchitectures)
+    for (const bool causal : {false, true})
+      for (const int64_t dim : {64, 128})
+        for (const auto& option : options) {
+          Problem problem = dense_problem({.batch = 2, .seq_q = 100, .seq_kv = 200, .q_heads = 8, .kv_heads = 2, .head_dim = dim});
+          CHECK_FALSE(plan_of(problem.set_causal(causal), *kernels).kernel->config.general());
+          option(problem);
+          const fa4::Config& config = plan_of(problem, *kernels).kernel->config;
+          CHECK(config.general());
+          CHECK(config.qk_dim == dim);
+          CHECK(config.exp2 == kernels->exp2);
+        }
 }
 
 TEST_CASE("one split, and a head dimension of V that is that of Q, are what there is without them", "[runtime]") {

@@ -7,7 +7,7 @@
 //   warp   12    MMA driver               both products     roles/mma.cuh
 //   warp   13    load                     Q, K, V by TMA    roles/load.cuh
 //   warp   14    store                    O by TMA          roles/store.cuh
-//   warp   15    idle
+//   warp   15    scheduler            which tasks       ../scheduler_role.cuh, general kernels; else idle
 //
 //   load --q.full, kv.full--> mma --s_ready--> softmax --p_o_rescale, p_tail--> mma --o_ready--> correction
 //                                              softmax --softmax_corr--> correction --p_o_rescale--> mma
@@ -15,6 +15,7 @@
 //
 // What a specialisation is stands in ../config.h, its memory maps in layout.h, all barriers in barrier_table.h.
 #include "../names.h"
+#include "../scheduler_role.cuh"
 #include "../specialisations.h"
 #include "cta.cuh"
 #include "name_table.h"
@@ -46,7 +47,9 @@ __device__ __forceinline__ void forward(const AttentionParams& params) {
   ptx::bar_sync<0>();
   ptx::tcgen05_fence_after_thread_sync();
   const uint32_t tmem = *reinterpret_cast<const uint32_t*>(dynamic_shared + L::tmem_base_offset);
-  const Cta<config> cta{params, dynamic_shared, shared, tmem, Barriers<config>(shared), {}};
+  const Barriers<config> barriers(shared);
+  const Cta<config> cta{params,   tasks_of<config>(params, shared, barriers), dynamic_shared, shared, tmem, barriers,
+                        mask_of<config>(params)};
 
   if (warp < L::correction_warp) {
     ptx::setmaxnreg_inc<L::softmax_registers>();
@@ -57,18 +60,23 @@ __device__ __forceinline__ void forward(const AttentionParams& params) {
   } else {
     ptx::setmaxnreg_dec<L::other_registers>();
     if (warp == L::mma_warp) mma_role<config>(cta);
+    if constexpr (config.general()) {
+      if (warp == L::scheduler_warp) scheduler_role<config>(cta.tasks);
+    }
     const bool elected = ptx::elect_sync();
     if (warp == L::load_warp && elected) load_role<config>(cta);
     if (warp == L::store_warp && elected) store_role<config>(cta);
   }
 
+  // A general kernel has no register for it all the way.
+  const int warp_again = config.general() ? static_cast<int>(ptx::tid_x_again()) / 32 : warp;
   // Nothing is under way any more: correction has waited for the last MMAs, load for their commits, store for
   // the last boxes.
   ptx::bar_warp_sync();
   ptx::tcgen05_fence_before_thread_sync();
   ptx::bar_sync<0>();
   ptx::tcgen05_fence_after_thread_sync();
-  if (warp == L::mma_warp) ptx::tcgen05_dealloc<kTmemColumns>(cta.tmem);
+  if (warp_again == L::mma_warp) ptx::tcgen05_dealloc<kTmemColumns>(cta.tmem);
 }
 
 }  // namespace fa4::blackwell

@@ -6,6 +6,7 @@
 
 #include "../barrier_row.h"
 #include "../config.h"
+#include "../task_record.h"
 #include "tmem.h"
 
 // ROW(id, name, flavour, stages, arrivals, bytes, who signals, who waits, what a completed phase says). `config` is the
@@ -37,10 +38,20 @@
   ROW(corr_epi_full, "corr_epi.full", counted, config.q_stages, 128, 0,                                               \
       "correction (128)", "store", "O tile is in shared memory")                                                      \
   ROW(corr_epi_empty, "corr_epi.empty", counted, config.q_stages, 1, 0,                                               \
-      "store (1 lane)", "correction", "TMA has read the O tile")
+      "store (1 lane)", "correction", "TMA has read the O tile")                                                      \
+  ROW(task_full, "task.full", counted, task_slots(config), 1, 0,                                                      \
+      "scheduler (1 lane)", "all other roles", "record of a task is written")                                         \
+  ROW(task_empty, "task.empty", counted, task_slots(config), task_readers(config), 0,                                 \
+      "all other roles (1 lane of each warp)", "scheduler", "everybody has read the record")
 // clang-format on
 
 namespace fa4::blackwell {
+
+// Who reads a task's record: softmax and correction, four warps of each warpgroup; MMA and load twice, for scores and for values;
+// store.
+constexpr uint32_t task_readers(const Config& config) {
+  return 4 * (static_cast<uint32_t>(config.q_stages) + 1) + 2 + 2 + 1;
+}
 
 enum class BarrierId : uint32_t {
 #define FA4_ID(id, ...) id,

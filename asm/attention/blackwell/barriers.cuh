@@ -28,7 +28,7 @@ struct Barriers {
 template <BarrierId id, uint32_t stages, uint32_t arrivals>
 __device__ __forceinline__ void init_row(uint32_t first) {
 #pragma unroll
-  for (uint32_t stage = 0; stage < stages; ++stage) ptx::mbarrier_init(first + 8 * stage, arrivals);
+  for (uint32_t stage = 0; stage != stages; ++stage) ptx::mbarrier_init(first + 8 * stage, arrivals);
 }
 
 // Initialises all of them as the table says. One thread; everybody else must synchronise with it afterwards.

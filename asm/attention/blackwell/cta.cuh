@@ -2,6 +2,7 @@
 // What every role is handed: the parameters, the barriers and the memories.
 #pragma once
 
+#include "../score.cuh"
 #include "../task_walk.cuh"
 #include "barriers.cuh"
 
@@ -26,10 +27,17 @@ struct SCursor {
 };
 
 template <Config config>
+__device__ __forceinline__ Tasks<config> tasks_of(const AttentionParams& params, uint32_t shared, const Barriers<config>& bar) {
+  if constexpr (config.general()) return {params, {shared + Layout<config>::task_offset, bar.task_full, bar.task_empty}};
+  else return {params, {}};
+}
+
+template <Config config>
 struct Cta {
   using L = Layout<config>;
 
   const AttentionParams& params;
+  Tasks<config> tasks;
   uint8_t* memory;  // dynamic shared memory
   uint32_t shared;  // its shared::cta address
   uint32_t tmem;    // address of column 0 of the allocation

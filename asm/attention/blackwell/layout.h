@@ -37,7 +37,7 @@ struct Layout {
   static constexpr int mma_warp = correction_warp + 4;  // drives both MMAs, owns TMEM
   static constexpr int load_warp = mma_warp + 1;
   static constexpr int store_warp = mma_warp + 2;
-  static constexpr int idle_warp = mma_warp + 3;
+  static constexpr int scheduler_warp = mma_warp + 3;  // of a general kernel; else idle
   static constexpr int threads = (config.q_stages + 2) * kWarpgroupThreads;
 
   // Registers a thread holds once its role starts; at launch all have the same. The roles use up the SM's.
@@ -101,7 +101,9 @@ struct Layout {
   static constexpr int barriers_offset = row_max_offset + row_floats_bytes;
   static constexpr int barriers_bytes = 8 * barrier_table(config).slots();
   static constexpr int tmem_base_offset = barriers_offset + barriers_bytes;  // written by tcgen05.alloc
-  static constexpr int shared_bytes = (tmem_base_offset + 4 + 7) / 8 * 8;
+  static constexpr int task_offset = (tmem_base_offset + 4 + 15) / 16 * 16;  // ring of records; of a general kernel
+  static constexpr int task_bytes = task_slots(config) * static_cast<int>(sizeof(TaskRecord));
+  static constexpr int shared_bytes = config.general() ? task_offset + task_bytes : (tmem_base_offset + 4 + 7) / 8 * 8;
   static_assert(shared_bytes <= kMaxSharedBytes);
   static_assert(config.q_tile_bytes() % kSharedAlignment == 0 && config.k_tile_bytes() % kSharedAlignment == 0 &&
                 config.v_tile_bytes() % kSharedAlignment == 0 && config.o_tile_bytes() <= o_stage_bytes);

@@ -14,7 +14,7 @@ namespace fa4::blackwell {
 constexpr uint32_t name_count(const Config& config) {
   const uint32_t stages = static_cast<uint32_t>(config.q_stages);
   return (stages + 5) + barrier_table(config).slots() + (2 * stages + static_cast<uint32_t>(config.kv_slots) + 2 * stages + 2) +
-         (2 * static_cast<uint32_t>(s_buffers(config)) + stages);
+         static_cast<uint32_t>(task_slots(config)) + (2 * static_cast<uint32_t>(s_buffers(config)) + stages);
 }
 
 template <Config config>
@@ -27,7 +27,7 @@ constexpr NameTableBuilder<name_count(config)> build_name_table() {
   b.add_role(L::mma_warp, 1, "mma");
   b.add_role(L::load_warp, 1, "load");
   b.add_role(L::store_warp, 1, "store");
-  b.add_role(L::idle_warp, 1, "idle");
+  b.add_role(L::scheduler_warp, 1, config.general() ? "scheduler" : "idle");
 
   b.add_barriers(barrier_table(config), L::barriers_offset);
 
@@ -45,6 +45,8 @@ constexpr NameTableBuilder<name_count(config)> build_name_table() {
     b.add_shared(L::row_max_offset + i * row_bytes, row_bytes, "row_max, stage %", i);
   b.add_shared(L::barriers_offset, L::barriers_bytes, "barriers");
   b.add_shared(L::tmem_base_offset, 4, "TMEM base");
+  constexpr int record_bytes = sizeof(TaskRecord);
+  for (int i = 0; i < task_slots(config); ++i) b.add_shared(L::task_offset + i * record_bytes, record_bytes, "task record %", i);
 
   for (int i = 0; i < L::s_buffers; ++i) {
     const int s = L::s_column + i * L::s_columns, p = L::p_column + i * L::s_columns;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../row.cuh"
+#include "../score.cuh"
 #include "exp2_polynomial.h"
 
 namespace fa4::blackwell {
@@ -26,6 +27,16 @@ __device__ __forceinline__ float row_maximum(const ScoreRow<chunks>& s, float ma
     m = ptx::max_nan(m, s[i / kChunkColumns][column], s[i / kChunkColumns][column + 1]);
   }
   return ptx::max_nan(ptx::max_nan(chain[0], chain[1], chain[2]), chain[3], chain[3]);
+}
+
+// Softcap or ALiBi, of the first `count` chunks of a block. The bias counts keys from the block's first.
+template <int count, int chunks>
+__device__ __forceinline__ void adjust_scores(ScoreRow<chunks>& s, const AttentionParams& params, const Bias& bias) {
+#pragma unroll
+  for (int i = 0; i < count * kChunkColumns; ++i) {
+    float& score = s[i / kChunkColumns][i % kChunkColumns];
+    score = adjusted(score, params, bias, static_cast<float>(i));
+  }
 }
 
 // The running state of a row.

@@ -4,7 +4,7 @@
 //   warp   0       load        K, V by TMA                         roles/load.cuh
 //   warp   1       query       Q by TMA, and what the task is      roles/query.cuh
 //   warp   2       store       O by TMA                            roles/store.cuh
-//   warp   3       idle
+//   warp   3       scheduler   which tasks                         ../scheduler_role.cuh, general kernels; else idle
 //   warps  4-7     consumer 0  64 rows: both products and softmax  roles/consumer.cuh
 //   warps  8-11    consumer 1  the next 64 rows
 //   warps 12-15    consumer 2  where the head dimension is 64
@@ -22,6 +22,7 @@
 //
 // What a specialisation is stands in ../config.h, its memory map in layout.h, all barriers in barrier_table.h.
 #include "../names.h"
+#include "../scheduler_role.cuh"
 #include "../specialisations.h"
 #include "cta.cuh"
 #include "name_table.h"
@@ -50,6 +51,9 @@ __device__ __forceinline__ void forward(const AttentionParams& params) {
     if (warp == L::load_warp && elected) load_role<config>(cta);
     if (warp == L::query_warp && elected) query_role<config>(cta);
     if (warp == L::store_warp && elected) store_role<config>(cta);
+    if constexpr (config.general()) {
+      if (warp == L::scheduler_warp) scheduler_role<config>(cta.tasks);
+    }
   } else {
     ptx::setmaxnreg_inc<L::consumer_registers>();
     consumer_role<config>(cta, (warp - L::consumer_warp) / 4);

@@ -6,6 +6,7 @@
 
 #include "../barrier_row.h"
 #include "../config.h"
+#include "../task_record.h"
 
 // ROW(id, name, flavour, stages, arrivals, bytes, who signals, who waits, what a completed phase says). `config` is the
 // specialisation. Q has a barrier for each consumer in each slot.
@@ -20,7 +21,11 @@
   ROW(kv_full, "kv.full", tma, config.kv_slots, 1, config.k_tile_bytes(),                                             \
       "load (1 lane) and TMA", "consumers", "K or V block has landed in the slot")                                    \
   ROW(kv_empty, "kv.empty", counted, config.kv_slots, 4 * static_cast<uint32_t>(config.q_stages), 0,                  \
-      "consumers (1 lane of each warp)", "load", "MMAs of all consumers have read the slot")
+      "consumers (1 lane of each warp)", "load", "MMAs of all consumers have read the slot")                          \
+  ROW(task_full, "task.full", counted, task_slots(config), 1, 0,                                                      \
+      "scheduler (1 lane)", "load, query", "record of a task is written")                                             \
+  ROW(task_empty, "task.empty", counted, task_slots(config), 2, 0,                                                    \
+      "load, query (1 lane each)", "scheduler", "both have read the record")
 // clang-format on
 
 namespace fa4::hopper {

@@ -7,6 +7,7 @@
 #include "../../ptx/mbarrier.cuh"
 #include "../../ptx/sync.cuh"
 #include "../barrier_ring.cuh"
+#include "../score.cuh"
 #include "../task_walk.cuh"
 #include "layout.h"
 
@@ -21,7 +22,7 @@ struct Barriers {
   // As the table says. One thread; everybody else must synchronise with it afterwards.
   __device__ __forceinline__ void init() const {
 #define FA4_INIT(id, ...)                                                   \
-  for (uint32_t i = 0; i < kBarrierStages<config, BarrierId::id>; ++i)      \
+  for (uint32_t i = 0; i != kBarrierStages<config, BarrierId::id>; ++i)     \
     ptx::mbarrier_init(shared_ + kBarrierOffset<config, BarrierId::id> + 8 * i, kBarrierArrivals<config, BarrierId::id>);
     FA4_HOPPER_BARRIERS(FA4_INIT)
 #undef FA4_INIT
@@ -42,13 +43,20 @@ struct Barriers {
 template <Config config>
 struct Cta {
   using L = Layout<config>;
-  using TaskRecord = typename L::TaskRecord;
+  using QRecord = typename L::QRecord;
+  using QEntryRecord = typename L::QEntryRecord;
+
+  __device__ static Tasks<config> tasks_of(const AttentionParams& params, uint32_t shared, const Barriers<config>& bar) {
+    if constexpr (config.general()) return {params, {shared + L::ring_offset, bar.task_full, bar.task_empty}};
+    else return {params, {}};
+  }
 
   const AttentionParams& params;
   uint32_t shared;  // shared::cta address of the SharedMap
   Barriers<config> bar;
+  Tasks<config> tasks;
 
-  __device__ Cta(const AttentionParams& p, uint32_t s) : params(p), shared(s), bar(s) {}
+  __device__ Cta(const AttentionParams& p, uint32_t s) : params(p), shared(s), bar(s), tasks(tasks_of(p, s, bar)) {}
 
   __device__ __forceinline__ uint32_t q_tile(int slot, int consumer) const {
     return shared + L::q_offset + (slot * L::consumers + consumer) * config.q_tile_bytes();
@@ -57,28 +65,45 @@ struct Cta {
     return shared + L::kv_offset + slot * config.k_tile_bytes();
   }
   __device__ __forceinline__ uint32_t task_record(int slot) const {
-    return shared + L::task_offset + slot * static_cast<int>(sizeof(TaskRecord));
+    return shared + L::task_offset + slot * static_cast<int>(sizeof(QRecord));
   }
-  __device__ __forceinline__ void store_task(int slot, const TaskRecord& task) const {
-    ptx::st_shared_v4(task_record(slot), task.batch, task.first_head, task.first_position, task.blocks);
+  __device__ __forceinline__ void store_task(int slot, const QRecord& task) const {
+    ptx::st_shared_v4(task_record(slot), task.batch, task.first_head, task.first_position, task.blocks_end);
   }
-  __device__ __forceinline__ TaskRecord load_task(int slot) const {
-    TaskRecord task;
-    ptx::ld_shared_v4(task.batch, task.first_head, task.first_position, task.blocks, task_record(slot));
+  __device__ __forceinline__ QRecord load_task(int slot) const {
+    QRecord task;
+    ptx::ld_shared_v4(task.batch, task.first_head, task.first_position, task.blocks_end, task_record(slot));
     return task;
   }
-  // Whether this CTA has a task in the given wave.
+  // Of a general kernel; of others the entry is the launch's.
+  __device__ __forceinline__ uint32_t entry_record(int slot) const {
+    return shared + L::entry_offset + slot * static_cast<int>(sizeof(QEntryRecord));
+  }
+  __device__ __forceinline__ void store_entry(int slot, const QEntryRecord& entry) const {
+    ptx::st_shared_v4(entry_record(slot), entry.seq_q, entry.seq_kv, entry.first_row, entry.last);
+    ptx::st_shared_v4(entry_record(slot) + 16, entry.blocks_begin, 0, 0, 0);
+  }
+  __device__ __forceinline__ QEntryRecord load_entry(int slot) const {
+    QEntryRecord entry{params.seq_q, params.seq_kv, 0, 0, 0, {}};
+    if constexpr (config.general()) {
+      ptx::ld_shared_v4(entry.seq_q, entry.seq_kv, entry.first_row, entry.last, entry_record(slot));
+      ptx::ld_shared_v4(entry.blocks_begin, entry.unused[0], entry.unused[1], entry.unused[2], entry_record(slot) + 16);
+    }
+    return entry;
+  }
+  // Whether this CTA has a task in the given wave. Not of a general kernel.
   __device__ __forceinline__ bool has_task(int32_t wave) const {
     return task_of(params.order, static_cast<int32_t>(blockIdx.x), wave, static_cast<int32_t>(gridDim.x)) >= 0;
   }
 };
 
-// Key blocks that a task visits, all consumers alike. A task that sees no key visits one block past the last key, where
-// TMA reads nothing and delivers zeros, and masks all of it.
+// Key blocks that a task visits, all consumers alike. One that sees no key visits block 0 all the same, but loads it from behind the
+// last key, where TMA reads nothing and delivers zeros, and masks all of it. (visited_blocks of a general kernel does its own.)
 template <Config config>
-__device__ __forceinline__ int32_t blocks_of(const Task& task) {
-  const int32_t seen = visited_blocks<config>(Mask<config.mask>{}, task).end;
-  return seen > 0 ? seen : 1;
+__device__ __forceinline__ BlockRegions blocks_of(const AttentionParams& params, const Task& task) {
+  BlockRegions visited = visited_blocks<config>(mask_of<config>(params), task);
+  if (visited.end < 1) visited.end = 1;
+  return visited;
 }
 
 }  // namespace fa4::hopper

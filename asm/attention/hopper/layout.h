@@ -33,7 +33,7 @@ struct Layout {
   static constexpr int load_warp = 0;   // K and V
   static constexpr int query_warp = 1;  // Q
   static constexpr int store_warp = 2;  // O
-  static constexpr int idle_warp = 3;
+  static constexpr int scheduler_warp = 3;  // of a general kernel; else idle
   static constexpr int consumer_warp = 4;
   static constexpr int consumers = config.q_stages;
   static constexpr int threads = (1 + consumers) * kWarpgroupThreads;
@@ -60,27 +60,38 @@ struct Layout {
   static_assert(config.o_place == OPlace::over_q);
   static_assert(q_piece_bytes % kSharedAlignment == 0 && kv_piece_bytes % kSharedAlignment == 0);
 
-  // What everybody needs to know of a task. The query warp hands it over with Q.
-  struct TaskRecord {
+  // What consumers and store need to know of a task. The query warp hands it over with Q.
+  struct QRecord {
     int32_t batch;
     int32_t first_head;      // query head of row 0
     int32_t first_position;  // query position of the first row of the CTA
-    int32_t blocks;          // of keys, that the task visits
+    int32_t blocks_end;      // behind the last block of keys that the task visits
   };
+  // And of a general kernel besides.
+  struct QEntryRecord {
+    int32_t seq_q, seq_kv;  // of its entry
+    int32_t first_row;      // of it, in packed tensors
+    int32_t last;           // 1: the CTA has no task after this one
+    int32_t blocks_begin;   // first block of keys that the task visits
+    int32_t unused[3];
+  };
+  static constexpr int q_entry_records = config.general() ? kQSlots : 0;
 
   // Dynamic shared memory. The tiles come first: the swizzle wants them at multiples of 1024 bytes.
   struct SharedMap {
     uint8_t q[kQSlots][consumers][config.q_tile_bytes()];
     uint8_t kv[config.kv_slots][config.k_tile_bytes()];
     uint64_t barriers[barrier_table(config).slots()];
-    alignas(16) TaskRecord task[kQSlots];
+    alignas(16) QRecord task[kQSlots];
   };
+  static constexpr int entry_offset = static_cast<int>(sizeof(SharedMap));
+  static constexpr int ring_offset = entry_offset + q_entry_records * static_cast<int>(sizeof(QEntryRecord));
   static constexpr int q_offset = static_cast<int>(offsetof(SharedMap, q));
   static constexpr int kv_offset = static_cast<int>(offsetof(SharedMap, kv));
   static constexpr int barriers_offset = static_cast<int>(offsetof(SharedMap, barriers));
   static constexpr int barriers_bytes = static_cast<int>(sizeof(SharedMap::barriers));
   static constexpr int task_offset = static_cast<int>(offsetof(SharedMap, task));
-  static constexpr int shared_bytes = static_cast<int>(sizeof(SharedMap));
+  static constexpr int shared_bytes = ring_offset + task_slots(config) * static_cast<int>(sizeof(TaskRecord));
   static_assert(shared_bytes <= kMaxSharedBytes);
   static_assert(barrier_table(config).consistent());
 };

@@ -13,7 +13,8 @@ namespace fa4::hopper {
 constexpr uint32_t name_count(const Config& config) {
   const uint32_t consumers = static_cast<uint32_t>(config.q_stages);
   return (consumers + 4) + barrier_table(config).slots() +
-         (kQSlots * consumers + static_cast<uint32_t>(config.kv_slots) + kQSlots + 1);
+         (kQSlots * consumers + static_cast<uint32_t>(config.kv_slots) + kQSlots + 1) +
+         (config.general() ? static_cast<uint32_t>(kQSlots + kTaskSlots) : 0);
 }
 
 template <Config config>
@@ -23,7 +24,7 @@ constexpr NameTableBuilder<name_count(config)> build_name_table() {
   b.add_role(L::load_warp, 1, "load");
   b.add_role(L::query_warp, 1, "query");
   b.add_role(L::store_warp, 1, "store");
-  b.add_role(L::idle_warp, 1, "idle");
+  b.add_role(L::scheduler_warp, 1, config.general() ? "scheduler" : "idle");
   for (int i = 0; i < L::consumers; ++i) b.add_role(L::consumer_warp + 4 * i, 4, "consumer %", i);
 
   b.add_barriers(barrier_table(config), L::barriers_offset);
@@ -34,8 +35,11 @@ constexpr NameTableBuilder<name_count(config)> build_name_table() {
   for (int i = 0; i < config.kv_slots; ++i)
     b.add_shared(L::kv_offset + i * config.k_tile_bytes(), config.k_tile_bytes(), "sKV slot %", i);
   b.add_shared(L::barriers_offset, L::barriers_bytes, "barriers");
-  constexpr int record_bytes = sizeof(typename L::TaskRecord);
+  constexpr int record_bytes = sizeof(typename L::QRecord), entry_bytes = sizeof(typename L::QEntryRecord);
   for (int i = 0; i < kQSlots; ++i) b.add_shared(L::task_offset + i * record_bytes, record_bytes, "task of Q slot %", i);
+  for (int i = 0; i < L::q_entry_records; ++i) b.add_shared(L::entry_offset + i * entry_bytes, entry_bytes, "entry of Q slot %", i);
+  constexpr int ring_bytes = sizeof(TaskRecord);
+  for (int i = 0; i < task_slots(config); ++i) b.add_shared(L::ring_offset + i * ring_bytes, ring_bytes, "task record %", i);
   return b;
 }
 

@@ -25,17 +25,21 @@ __device__ __forceinline__ float quad_sum(float x) {
   return __fadd_rn(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
 
-// Keeps the columns below `visible` of a row, -inf elsewhere. `visible` counts from the first key of the
-// block.
-template <int count>
-__device__ __forceinline__ void mask_row(float (&s)[count], int row, int32_t visible, int quad_lane) {
-  // Own columns are two in every eight: how many of them, in their order, are below the limit.
-  const int32_t limit = visible - 2 * quad_lane;
-  const int32_t own = limit <= 0 ? 0 : limit / 8 * 2 + min(limit % 8, 2);
+// Keeps the columns from `begin` to `end` of a row, -inf elsewhere. They count from the first key of the block. Without a lower bound,
+// begin is not looked at.
+template <bool bounded_below, int count>
+__device__ __forceinline__ void mask_row(float (&s)[count], int row, int32_t begin, int32_t end, int quad_lane) {
+  // Own columns are two in every eight: how many of them, in their order, are below a limit.
+  const auto own_below = [&](int32_t column) {
+    const int32_t limit = column - 2 * quad_lane;
+    return limit <= 0 ? 0 : limit / 8 * 2 + min(limit % 8, 2);
+  };
+  const int32_t own = own_below(end), hidden = bounded_below ? own_below(begin) : 0;
 #pragma unroll
   for (int first = 0; first < count / 2; first += 32) {
     const int32_t left = own - first;
-    const uint32_t keep = ptx::shr_u32(0xffffffffu, static_cast<uint32_t>(left < 32 ? 32 - max(left, 0) : 0));
+    uint32_t keep = ptx::shr_u32(0xffffffffu, static_cast<uint32_t>(left < 32 ? 32 - max(left, 0) : 0));
+    if constexpr (bounded_below) keep &= ptx::shl_b32(0xffffffffu, static_cast<uint32_t>(max(hidden - first, 0)));
 #pragma unroll
     for (int i = first; i < first + 32 && i < count / 2; ++i) {
       if ((keep & (1u << (i - first))) == 0) s[i / 2 * 4 + 2 * row + i % 2] = -CUDART_INF_F;

@@ -56,8 +56,9 @@ typedef enum fa4_exp2 {
   FA4_EXP2_POLYNOMIAL = 2 /* Blackwell alone */
 } fa4_exp2;
 
+/* The order of tasks. Where entries of the batch have lengths of their own it is the library's, whichever of these is asked for. */
 typedef enum fa4_scheduler {
-  FA4_SCHEDULER_AUTO = 0,   /* LPT for causal problems, linear otherwise */
+  FA4_SCHEDULER_AUTO = 0,   /* linear for full masks without softcap, sinks and ALiBi, LPT otherwise */
   FA4_SCHEDULER_LINEAR = 1, /* tasks in storage order */
   FA4_SCHEDULER_LPT = 2     /* longest processing time first */
 } fa4_scheduler;
@@ -93,17 +94,20 @@ typedef struct fa4_tensor {
   int64_t head_stride;
 } fa4_tensor;
 
-/* NaN and infinities in the inputs:
+/* NaN and infinities in the inputs. seq_kv stands for the length of the batch entry, where it has one of its own:
  * - V must be finite at every key below seq_kv, also at keys that a query does not see. Otherwise O of that
  *   batch entry is unspecified for all query heads that share the KV head: a weight of 0 times NaN is NaN,
  *   and how many rows it reaches depends on how the work is cut into tiles. The LSE does not depend on V.
  * - A NaN in Q makes O and the LSE of its row (batch entry, query head, query) NaN if the row sees a key. A
  *   NaN in K does the same to the rows that see its key, of the query heads that share the KV head.
- * - An infinity in Q or K, like a dot product that leaves the range of fp32, gives infinite or NaN scores.
- *   One of NaN, or of +inf with the sign of the scale, makes its row NaN; one of -inf has weight 0, as if
- *   the key were masked, and a row of nothing but -inf has O = 0 and LSE = -inf.
- * - No other row, head or batch entry changes by a bit. What lies beside the views, at key seq_kv and beyond
- *   or between their rows, never matters. */
+ * - An infinity in Q or K, like a dot product that leaves the range of fp32, or with ALiBi its product with the scale, gives
+ *   infinite or NaN scores. One of NaN, or of +inf with the sign of the scale, makes its row NaN; one of -inf has weight 0, as if
+ *   the key were masked, and a row of nothing but -inf has O = 0 and the LSE of one that sees no key. A softcap leaves no
+ *   infinities: +inf becomes softcap, -inf becomes -softcap, which has a weight.
+ * - A sink of -inf is none. One of NaN makes the LSE of all rows of its query head NaN, and O of those that see a key.
+ * - Slopes must be finite; rows of a query head whose slope is not are unspecified.
+ * - No other row, head or batch entry changes by a bit. What lies beside the views, at key seq_kv and beyond, between their rows,
+ *   in packed tensors before and behind an entry, or behind what is used of one, never matters. */
 
 /* What a query sees, and its score. With
  *
@@ -116,11 +120,13 @@ typedef struct fa4_tensor {
  *     s = softcap * tanh(s / softcap)           with a softcap
  *     s = s - slope * |i + off - j|             with ALiBi slopes
  *
+ * in fp32. tanh has a relative error below 2^-20; the distance of ALiBi is exact where i + off and j are at most 2^24.
+ *
  * A sink is one more logit in the sum of a row, without a value: exp(sink) is added to the denominator of O and to what the LSE is
  * the logarithm of; a row that sees no key then has O = 0 and LSE = sink.
  *
  * With cu_seqlens_q, or cu_seqlens_k, batch entries of different lengths lie one behind the other in that side's tensors: entry b
- * is rows cu_seqlens[b] to cu_seqlens[b + 1], batch_stride is not used, and seq_q, or seq_kv, is a bound: the largest length. The
+ * is rows cu_seqlens[b] to cu_seqlens[b + 1] - 1, batch_stride is not used, and seq_q, or seq_kv, is a bound: no entry is longer. The
  * LSE of row r, counted over all entries, is at h * lse_head_stride + r. With seqused_q or seqused_k only the first so many rows of
  * an entry count. The lengths of an entry then take the places of seq_q and seq_kv above. Rows of O and the LSE that are no entry's
  * are not written.
@@ -129,11 +135,11 @@ typedef struct fa4_tensor {
  * seq_stride that of the keys inside, and key j of batch entry b is key j % page_size of page
  * block_table[b * block_table_stride + j / page_size].
  *
- * Numbers on the device are not checked: lengths lie between 0 and their bound, pages of keys that count between 0 and num_pages - 1.
+ * Numbers on the device are not checked. What they say outside of its bounds is cut there: a length at seq_q or seq_kv, one below 0 is
+ * 0, cu_seqlens at 0 and at total_q or total_k. cu_seqlens must ascend, and pages of keys that count lie between 0 and num_pages - 1.
  *
- * Built today: masks that come to none or to causal from the bottom right, head_dim_v equal to head_dim, one split. Refused with
- * FA4_ERROR_UNSUPPORTED: any other of these, and cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k, block_table, softcap, sinks and
- * alibi_slopes unless zero. */
+ * Built today is all of these but block_table, a head_dim_v other than head_dim, a num_splits above 1, and softcap together with
+ * alibi_slopes, which are refused with FA4_ERROR_UNSUPPORTED. */
 
 /* One attention problem. Set struct_size = sizeof(fa4_forward_params) and version = FA4_VERSION, zero the
  * rest. A field that belongs to another, as total_q to cu_seqlens_q, must be zero without it. */
@@ -146,11 +152,18 @@ typedef struct fa4_forward_params {
   int32_t scheduler; /* fa4_scheduler */
   int32_t exp2;      /* fa4_exp2 */
 
-  /* Extents. A batch or seq_q of 0 is a successful no-op; every field is checked all the same. Lengths are at
+  /* Extents. A batch, seq_q or total_q of 0 is a successful no-op; every field is checked all the same. Lengths and the batch are at
    * most 2^31 - 257, the others 2^31 - 1. With p = gcd(q_heads / kv_heads, t) and t = 128 rows of a Q tile on Blackwell, 64 on
-   * Hopper, the number of tasks, batch * (q_heads / p) * ceil(seq_q * p / r), is at most 2^31 - 1; r is 256 on Blackwell, 128 or
-   * 192 on Hopper. The order of tasks is static: no counter, no workspace. */
-  int64_t batch;    /* >= 0 */
+   * Hopper, the number of tasks, q_heads / p times batch * ceil(seq_q * p / r), is at most 2^31 - 1; r is 256 on Blackwell, 128 or
+   * 192 on Hopper. With cu_seqlens_q the second factor is floor(total_q * p / r) + batch where that is less. Where all batch entries
+   * have seq_q and seq_kv rows the order of tasks is static, without counter and workspace; else CTAs count, in the workspace, the
+   * tasks that they take.
+   *
+   * With any mask but full and bottom-right causal ones, softcap, sinks, ALiBi or lengths of entries, no entry may be longer than 2^30:
+   * seq_q and seq_kv, or total_q and total_k of packed tensors where these are less, are at most that. And with g, the greatest common
+   * divisor of a tensor's batch_stride and seq_stride, ((batch - 1) * batch_stride + seq * seq_stride) / g must be less than 2^31 - 1,
+   * seq being seq_q or seq_kv. g is seq_stride where batch entries lie whole numbers of rows apart, as those of dense tensors do. */
+  int64_t batch;    /* entries, >= 0 */
   int64_t seq_q;    /* >= 0 */
   int64_t seq_kv;   /* >= 0; 0 gives O = 0 and LSE = -inf */
   int64_t q_heads;  /* >= 1, a multiple of kv_heads */
@@ -173,7 +186,10 @@ typedef struct fa4_forward_params {
   double softmax_scale; /* 0: 1 / sqrt(head_dim). May be negative; its magnitude, also times log2(e), is a
                            normal float */
 
-  void* workspace;         /* device memory of fa4_workspace_size() bytes; may be NULL when that is 0 */
+  /* Device memory of fa4_workspace_size() bytes, 4-byte aligned; may be NULL when that is 0, and is not looked at then. Zeroed by the
+   * caller, once, before the first call that uses it: every call leaves it zero. One call at a time may use it: those that may run
+   * at the same time, on several streams for instance, need one each. After a call that failed on the device, zero it again. */
+  void* workspace;
   uint64_t workspace_size; /* bytes */
 
   void* stream; /* CUstream; NULL: the default stream of the current context */
@@ -182,7 +198,8 @@ typedef struct fa4_forward_params {
       max_ctas; /* at most so many CTAs, never more than one for each SM of the device; 0: one for each SM */
   int32_t diagonal_alignment; /* fa4_diagonal_alignment */
 
-  /* Lengths of batch entries: addresses of int32 on the device, 4-byte aligned; 0: every entry has seq_q, or seq_kv, rows. */
+  /* Lengths of batch entries: addresses of int32 on the device, 4-byte aligned; 0: every entry has seq_q, or seq_kv, rows. With any of
+   * them a workspace is needed. They are read when the kernel runs. */
   uint64_t cu_seqlens_q; /* batch + 1 elements, ascending from 0: where each entry begins, and where the last one ends */
   uint64_t cu_seqlens_k; /* the same for K and V; not with block_table, which says where keys lie */
   uint64_t seqused_q;    /* batch elements */
@@ -203,9 +220,9 @@ typedef struct fa4_forward_params {
   int64_t window_left;  /* keys before the diagonal, >= 0; -1: all */
   int64_t window_right; /* keys behind the diagonal, >= 0; -1: all */
 
-  double softcap;             /* a positive normal float; 0: none */
+  double softcap;             /* positive; it, its product with log2(e), and |softmax_scale| / softcap are normal floats. 0: none */
   uint64_t sinks;             /* fp32 on the device, 4-byte aligned, q_heads elements; 0: none */
-  uint64_t alibi_slopes;      /* fp32 on the device, 4-byte aligned, (batch, q_heads); 0: none */
+  uint64_t alibi_slopes;      /* fp32 on the device, 4-byte aligned, (batch, q_heads); not with softcap; 0: none */
   int64_t alibi_batch_stride; /* elements, >= 0; 0: the same slopes for every batch entry */
 } fa4_forward_params;
 
@@ -214,16 +231,17 @@ typedef struct fa4_forward_params {
  * failure *context is NULL. Thread-safe. */
 FA4_API fa4_status fa4_create(const fa4_create_params* params, fa4_context** context);
 
-/* Checks a problem as fa4_forward does, without launching. FA4_OK, or the code and fa4_last_error() that
- * fa4_forward would give. Pure function of its arguments; context may be NULL: FA4_OK then if any device that there are
- * kernels for takes it. Thread-safe. */
+/* Checks a problem as fa4_forward does, without launching: all but the workspace, which it does not look at. FA4_OK, or the code
+ * and fa4_last_error() that fa4_forward would give. Pure function of its arguments; context may be NULL: FA4_OK then if any device
+ * that there are kernels for takes it. Thread-safe. */
 FA4_API fa4_status fa4_supported(const fa4_context* context, const fa4_forward_params* params);
 
-/* Bytes of device workspace that fa4_forward needs for this problem, in *size. Thread-safe. */
+/* Bytes of device workspace that fa4_forward needs for this problem, in *size: 4 with any of cu_seqlens_q, cu_seqlens_k, seqused_q
+ * and seqused_k, 0 without them or with nothing to compute. What fa4_supported refuses is refused alike. Thread-safe. */
 FA4_API fa4_status fa4_workspace_size(const fa4_context* context, const fa4_forward_params* params,
                                       uint64_t* size);
 
-/* Launches the problem on params->stream and returns at once. The tensors must stay valid until the stream
+/* Launches the problem on params->stream and returns at once. Tensors, arrays and workspace must stay valid until the stream
  * has passed it. If the result is not FA4_OK nothing was launched and nothing is written. Safe to call from
  * several threads with several streams on one context; the calling thread's current CUDA context must be the
  * one given at creation. */

@@ -56,8 +56,8 @@ struct Strides {
 };
 
 // fa4_forward_params with everything set that has a default: version, zeros, and dense (batch, sequence,
-// head, head dimension) tensors. Every field stays accessible. What is packed or lies in pages is said before the tensors are set:
-// their defaults follow from it.
+// head, head dimension) tensors. Every field stays accessible. What is packed or lies in pages is said before the tensors and the LSE
+// are set: their defaults follow from it.
 struct Problem : fa4_forward_params {
   Problem(fa4_dtype type, const Shape& shape) : fa4_forward_params{} {
     struct_size = sizeof(fa4_forward_params);
@@ -107,7 +107,8 @@ struct Problem : fa4_forward_params {
     window_right = right;
     return *this;
   }
-  // Batch entries behind one another: where each begins, on the device, and the rows of all.
+  // Lengths of batch entries, on the device; with any of them a call needs a workspace. Entries behind one another: where each begins,
+  // and the rows of all.
   Problem& set_packed_q(uint64_t cu_seqlens, int64_t total) {
     cu_seqlens_q = cu_seqlens;
     total_q = total;
@@ -118,7 +119,7 @@ struct Problem : fa4_forward_params {
     total_k = total;
     return *this;
   }
-  // Rows of each batch entry that count, on the device.
+  // Rows of each batch entry that count.
   Problem& set_seqused_q(uint64_t lengths) {
     seqused_q = lengths;
     return *this;
@@ -127,7 +128,7 @@ struct Problem : fa4_forward_params {
     seqused_k = lengths;
     return *this;
   }
-  // K and V in a pool of pages of so many keys.
+  // K and V in a pool of pages of so many keys. Not built yet: refused.
   Problem& set_pages(uint64_t table, int64_t table_stride, int64_t keys_per_page, int64_t pages) {
     block_table = table;
     block_table_stride = table_stride;
@@ -139,14 +140,17 @@ struct Problem : fa4_forward_params {
     num_splits = splits;
     return *this;
   }
+  // Not with ALiBi slopes.
   Problem& set_softcap(double cap) {
     softcap = cap;
     return *this;
   }
+  // A logit for each query head, fp32 on the device.
   Problem& set_sinks(uint64_t logits) {
     sinks = logits;
     return *this;
   }
+  // A slope for each query head, fp32 on the device; of each batch entry so many elements apart.
   Problem& set_alibi_slopes(uint64_t slopes, int64_t batch_stride = 0) {
     alibi_slopes = slopes;
     alibi_batch_stride = batch_stride;
@@ -158,6 +162,12 @@ struct Problem : fa4_forward_params {
   }
   Problem& set_scheduler(fa4_scheduler kind) {
     scheduler = kind;
+    return *this;
+  }
+  // Of Context::workspace_size() bytes; fa4_forward_params says who zeroes it, and when.
+  Problem& set_workspace(void* memory, uint64_t bytes) {
+    workspace = memory;
+    workspace_size = bytes;
     return *this;
   }
   Problem& set_stream(void* cu_stream) {
@@ -212,7 +222,7 @@ class Context {
   fa4_context* context_ = nullptr;
 };
 
-// Why a problem would be refused, or "" when fa4_forward takes it.
+// Why a problem would be refused, or "" when fa4_forward takes it, with a workspace where it needs one.
 inline std::string why_unsupported(const Problem& problem) {
   return fa4_supported(nullptr, &problem) == FA4_OK ? std::string() : std::string(fa4_last_error());
 }

@@ -44,9 +44,8 @@ __device__ __forceinline__ uint4* o_unit(uint8_t* tile, int row, int unit) {
 
 // Row of O: TMEM -> times 1 / sum -> 16 bit -> shared memory. A row that saw no key is 0 whatever O holds.
 template <Config config>
-__device__ __forceinline__ void normalise_o(uint32_t o_tmem, float sum, uint8_t* tile, int row) {
-  const float inverse = 1.0f / sum;
-  const uint32_t keep = sum == 0.0f ? 0u : 0xffffffffu;
+__device__ __forceinline__ void normalise_o(uint32_t o_tmem, float inverse, bool sees_keys, uint8_t* tile, int row) {
+  const uint32_t keep = sees_keys ? 0xffffffffu : 0u;
 #pragma unroll
   for (int column = 0; column < config.v_dim; column += kRescaleTile) {
     float o[kRescaleTile];
@@ -84,14 +83,14 @@ __device__ __forceinline__ void correction_role(const Cta<config>& cta) {
   const auto store_lse = [&](const Task& task, int stage, float lse) {
     const int32_t position = task.row_position(stage, row);
     if (params.lse == nullptr || position >= task.seq_q) return;
-    params.lse[task.batch * params.lse_batch_stride + task.row_head(row) * params.lse_head_stride + position] = lse;
+    params.lse[task.batch * params.lse_batch_stride + task.row_head(row) * params.lse_head_stride + task.first_row + position] = lse;
   };
   const auto hand_over = [&](int stage) {  // the O tile is written: by every thread its own part
     ptx::fence_proxy_async_shared_cta();
     cta.bar.corr_epi_full.arrive(stage);
   };
 
-  for (TaskWalk<config> walk(params); walk.next();) {
+  for (TaskWalk<config, Reader::warp> walk(cta.tasks); walk.next();) {
     const BlockRegions visited = visited_blocks<config>(cta.mask, walk.task);
     const int32_t blocks = visited.end - visited.begin;
 
@@ -128,14 +127,26 @@ __device__ __forceinline__ void correction_role(const Cta<config>& cta) {
       cta.bar.softmax_corr_full.wait_warp(stage, message_phase);
       const float sum = cta.scale_or_sum(stage, row);
       const float maximum = cta.row_max(stage, row);
+      SinkSum with_sink{sum, 1.0f, false};
+      float sink = 0.0f;
+      if constexpr (config.general()) {
+        if (params.general.sinks != nullptr) {
+          sink = params.general.sinks[walk.task.row_head(row)];
+          with_sink = add_sink(sum, maximum, sink, params.scale_log2);
+        }
+      }
       cta.bar.o_ready.wait_warp(stage, o_phase);
       ptx::tcgen05_fence_after_thread_sync();
       cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);
-      normalise_o<config>(cta.of_row(row).o_tmem(stage), sum, cta.o_bytes(stage), row);
+      float inverse = 1.0f / with_sink.total;
+      if constexpr (config.general()) inverse *= with_sink.keys;
+      normalise_o<config>(cta.of_row(row).o_tmem(stage), inverse, sum != 0.0f, cta.o_bytes(stage), row);
       ptx::tcgen05_fence_before_thread_sync();
       release_o(stage);  // for the next task
       hand_over(stage);
-      store_lse(walk.task, stage, sum == 0.0f ? -CUDART_INF_F : maximum * params.scale + logf(sum));
+      const float log = logf(with_sink.total);
+      const float lse = with_sink.is_base ? sink + log : __fmaf_rn(maximum, params.scale, log);
+      store_lse(walk.task, stage, with_sink.total == 0.0f ? -CUDART_INF_F : lse);
     }
     epi_phase ^= 1;
     if (blocks != 0) {

@@ -29,27 +29,28 @@ __device__ __forceinline__ void load_role(const Cta<config>& cta) {
   const auto load_q = [&](const Task& task, int stage) {
     cta.bar.q_empty.wait(stage, q_phase);
     cta.bar.q_full.arrive_expect_tx(stage, config.q_tile_bytes());
-    load_tile<config.qk_pieces(), kTileRows>(cta.q_tile(stage), params.q, task.first_head, task.q_origin + task.position(stage),
-                                             task.batch, params.qk_pieces_apart, cta.bar.q_full.address(stage));
+    load_tile<config, config.qk_pieces(), kTileRows>(cta.q_tile(stage), params.q, task.first_head, task.q_origin + task.position(stage),
+                                             task.q_plane, params.qk_pieces_apart, cta.bar.q_full.address(stage));
   };
-  const auto load_kv = [&]<int pieces>(std::integral_constant<int, pieces>, const BlockWalk<config>& walk, const CUtensorMap& map,
+  using Walk = BlockWalk<config, Reader::lane>;
+  const auto load_kv = [&]<int pieces>(std::integral_constant<int, pieces>, const Walk& walk, const CUtensorMap& map, int32_t plane,
                                        uint32_t tile, int bytes, uint32_t pieces_apart) {
     const Task& task = walk.task();
     cta.bar.kv_empty.wait(kv.index, kv.phase);
     cta.bar.kv_full.arrive_expect_tx(kv.index, bytes);
-    load_tile<pieces, config.block_keys>(tile, map, task.kv_head, task.kv_origin + walk.block * config.block_keys, task.batch,
+    load_tile<config, pieces, config.block_keys>(tile, map, task.kv_head, task.kv_origin + walk.block * config.block_keys, plane,
                                          pieces_apart, cta.bar.kv_full.address(kv.index));
     kv.advance();
   };
   constexpr std::integral_constant<int, config.qk_pieces()> qk_pieces;
   constexpr std::integral_constant<int, config.v_pieces()> v_pieces;
-  BlockWalk<config> keys(params, cta.mask), values(params, cta.mask);
+  Walk keys(cta.tasks, cta.mask), values(cta.tasks, cta.mask);
   bool more_keys = true;
   const auto load_k = [&] {
     more_keys = more_keys && keys.next();
     if (!more_keys) return;
     if (keys.first) load_q(keys.task(), 0);
-    load_kv(qk_pieces, keys, params.k, cta.k_tile(kv.index), config.k_tile_bytes(), params.qk_pieces_apart);
+    load_kv(qk_pieces, keys, params.k, keys.task().k_plane, cta.k_tile(kv.index), config.k_tile_bytes(), params.qk_pieces_apart);
     if (!keys.first) return;
     load_q(keys.task(), 1);
     q_phase ^= 1;
@@ -58,7 +59,7 @@ __device__ __forceinline__ void load_role(const Cta<config>& cta) {
   if constexpr (L::scores_ahead) load_k();
   load_k();
   while (values.next()) {
-    load_kv(v_pieces, values, params.v, cta.v_tile(kv.index), config.v_tile_bytes(), params.v_pieces_apart);
+    load_kv(v_pieces, values, params.v, values.task().v_plane, cta.v_tile(kv.index), config.v_tile_bytes(), params.v_pieces_apart);
     load_k();
   }
 

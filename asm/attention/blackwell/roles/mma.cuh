@@ -74,7 +74,7 @@ __device__ __forceinline__ void mma_role(const Cta<config>& cta) {
     return slot;
   };
 
-  BlockWalk<config> scores(params, cta.mask);
+  BlockWalk<config, Reader::warp> scores(cta.tasks, cta.mask);
   SCursor<config> s_cursor{0};
   uint32_t q_phase = 0;
   bool more_scores = true;
@@ -103,7 +103,7 @@ __device__ __forceinline__ void mma_role(const Cta<config>& cta) {
     if (scores.last()) cta.bar.q_empty.commit(stage);
   };
 
-  BlockWalk<config> values(params, cta.mask);
+  BlockWalk<config, Reader::warp> values(cta.tasks, cta.mask);
   SCursor<config> p_cursor{0};
   uint32_t p_phase = 0;  // p_o_rescale and p_tail of both stages turn once a block
   // O += P V, and behind it the score MMA that may overwrite this P.

@@ -32,9 +32,22 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
   };
 
   bool later = false;  // than the first block of the task: O must be rescaled
+  TaskWalk<config, Reader::warp> walk(cta.tasks);
 
-  // One block: the row sees the keys of `visible` (masked blocks only).
-  const auto step = [&](auto masked, RowState& state, int32_t block, KeyRange visible) {
+  const auto bias_of_row = [&](int32_t block) {
+    const Task task = walk.again();
+    Bias bias = bias_of(params, task, task.row_position(stage, row), task.row_head(row));
+    bias.diagonal -= static_cast<float>(block * config.block_keys);
+    return bias;
+  };
+  // The row's keys in a block that needs a mask.
+  const auto keys_of_row = [&](const Task& task) {
+    return cta.mask.keys(task.row_position(stage, row), task.seq_q, task.seq_kv);
+  };
+  const auto is_adjusted = [&] { return config.general() && params.general.score != ScoreKind::plain; };
+
+  // One block: the row sees the keys of `visible` (masked blocks only; in a general kernel it finds out itself).
+  const auto step = [&](auto masked, RowState& state, int32_t block, [[maybe_unused]] KeyRange visible) {
     const int buffer = s_cursor.buffer(stage);
     const uint32_t s_tmem = my_cta.s_tmem(buffer), p_tmem = my_cta.p_tmem(buffer);
     cta.bar.s_ready.wait_warp(buffer, s_cursor.phase());
@@ -47,7 +60,9 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
 #pragma unroll
     for (int c = 0; c < chunks; ++c) ptx::delivered(s[c]);
 
+    if (is_adjusted()) adjust_scores<chunks>(s, params, bias_of_row(block));
     if constexpr (decltype(masked)::value) {  // where a row of the warp needs it
+      if (config.general()) visible = keys_of_row(walk.again());
       const int32_t first_key = block * config.block_keys;
       if (ptx::vote_sync_any(visible.begin > first_key || visible.end < first_key + config.block_keys)) {
         mask_row<Mask<config.mask>::bounded_below>(s, visible, first_key);
@@ -84,6 +99,7 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
         ptx::tcgen05_ld_32x32b(s[0], s_tmem);
         ptx::tcgen05_wait_ld();
         ptx::delivered(s[0]);
+        if (is_adjusted()) adjust_scores<1>(s, params, bias_of_row(block));
       }
       if (ptx::vote_sync_any(is_large(offset))) subtract_large_maximum(s, offset, state.maximum);
       store_early();
@@ -113,19 +129,26 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
     later = true;
   };
 
-  for (TaskWalk<config> walk(params); walk.next();) {
+  while (walk.next()) {
     const Task& task = walk.task;
     const BlockRegions blocks = stage_blocks<config>(cta.mask, task, stage);
     if (blocks.end == blocks.begin) continue;
-    const KeyRange visible = cta.mask.keys(task.row_position(stage, row), task.seq_q, task.seq_kv);
+    const KeyRange visible = config.general() ? KeyRange{} : keys_of_row(task);
 
     RowState state;
     int32_t block = blocks.end;
     later = false;
-    while (block > blocks.unmasked_end) step(std::true_type{}, state, --block, visible);
-    while (block > blocks.unmasked_begin) step(std::false_type{}, state, --block, visible);
-    if constexpr (Mask<config.mask>::bounded_below) {
-      while (block > blocks.begin) step(std::true_type{}, state, --block, visible);
+    if constexpr (config.general()) {
+      const auto regions = [&] { return stage_blocks<config>(cta.mask, walk.again(), stage); };
+      for (int32_t end = blocks.unmasked_end;; end = regions().begin) {
+        while (block > end) step(std::true_type{}, state, --block, visible);
+        if (block == regions().begin) break;
+        end = regions().unmasked_begin;
+        while (block > end) step(std::false_type{}, state, --block, visible);
+      }
+    } else {
+      while (block > blocks.unmasked_end) step(std::true_type{}, state, --block, visible);
+      while (block > blocks.unmasked_begin) step(std::false_type{}, state, --block, visible);
     }
 
     cta.scale_or_sum(stage, row) = state.sum;

@@ -13,7 +13,7 @@ __device__ __forceinline__ void store_role(const Cta<config>& cta) {
   ptx::prefetch_tensormap(&params.o);
   uint32_t phase = 0;  // both stages turn once a task
 
-  for (TaskWalk<config> walk(params); walk.next(); phase ^= 1) {
+  for (TaskWalk<config, Reader::lane> walk(cta.tasks); walk.next(); phase ^= 1) {
     const Task& task = walk.task;
 #pragma unroll
     for (int stage = 0; stage < config.q_stages; ++stage) {
@@ -21,7 +21,7 @@ __device__ __forceinline__ void store_role(const Cta<config>& cta) {
       // The map clips the rows past its end. A stage wholly past it has nothing to store; its (empty) group keeps the
       // count below right.
       if (task.rows > stage * kTileRows) {
-        store_tile<config.v_pieces(), kTileRows>(params.o, task.first_head, task.q_origin + task.position(stage), task.batch,
+        store_tile<config, config.v_pieces(), kTileRows>(params.o, task.first_head, task.q_origin + task.position(stage), task.o_plane,
                                                  params.v_pieces_apart, cta.o_tile(stage));
       }
       ptx::cp_async_bulk_commit_group();

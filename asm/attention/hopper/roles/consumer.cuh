@@ -55,16 +55,14 @@ struct SharedDescriptor {
 // Index of the thread in its warpgroup, read where it is used, once a task: what follows from it need not
 // live in registers in between. Unsigned, so that divisions are shifts.
 __device__ __forceinline__ uint32_t warpgroup_thread() {
-  uint32_t t;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
-  return t % kWarpgroupThreads;
+  return ptx::tid_x_again() % kWarpgroupThreads;
 }
 
 template <Config config>
 __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consumer) {
   using L = Layout<config>;
   constexpr ptx::MmaType kMmaType = config.element == ElementType::f16 ? ptx::MmaType::f16 : ptx::MmaType::bf16;
-  using TaskRecord = typename L::TaskRecord;
+  using QRecord = typename L::QRecord;
   constexpr int kScores = config.block_keys / 2;  // of a thread
   constexpr int kOutputs = config.v_dim / 2;
   const AttentionParams& params = cta.params;
@@ -145,7 +143,8 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   struct Divisor {
     float inverse[kThreadRows];
   };
-  const auto finish_rows = [&](const RowState& done, const TaskRecord& task, int32_t first_position) {
+  const auto finish_rows = [&](const RowState& done, int q_slot, const QRecord& known_task, int32_t first_position) {
+    const QRecord task = config.general() ? cta.load_task(q_slot) : known_task;
     constexpr float ln2 = 0.693147181f;
     const uint32_t thread = warpgroup_thread();
     Divisor divisor;
@@ -153,20 +152,33 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i) {
       const float sum = quad_sum(done.sum[i]);
-      divisor.inverse[i] = sum == 0.0f ? 0.0f : ptx::rcp_approx_ftz(sum);
-      lse[i] = sum == 0.0f
+      SinkSum with_sink{sum, 1.0f, false};
+      float sink = 0.0f;
+      if constexpr (config.general()) {
+        if (params.general.sinks != nullptr) {
+          sink = params.general.sinks[task.first_head + ((own_row(thread) + 8 * i) & ((1 << params.packed_heads_log2) - 1))];
+          with_sink = add_sink(sum, done.maximum[i], sink, scale_log2);
+        }
+      }
+      const float total = with_sink.total;
+      divisor.inverse[i] = sum == 0.0f ? 0.0f : ptx::rcp_approx_ftz(total);
+      if constexpr (config.general()) divisor.inverse[i] *= with_sink.keys;
+      lse[i] = total == 0.0f
                    ? -CUDART_INF_F
-                   : __fmaf_rn(done.maximum[i], params.scale, __fmul_rn(ptx::lg2_approx_ftz(sum), ln2));
+                   : with_sink.is_base ? sink + __fmul_rn(ptx::lg2_approx_ftz(total), ln2)
+                                       : __fmaf_rn(done.maximum[i], params.scale, __fmul_rn(ptx::lg2_approx_ftz(total), ln2));
     }
     if (params.lse != nullptr && thread % 4 == 0) {
+      const auto entry = cta.load_entry(q_slot);
       float* const first =
-          params.lse + task.batch * params.lse_batch_stride + task.first_head * params.lse_head_stride + first_position;
+          params.lse + task.batch * params.lse_batch_stride + task.first_head * params.lse_head_stride + entry.first_row +
+          first_position;
 #pragma unroll
       for (int i = 0; i < kThreadRows; ++i) {
         const int row = own_row(thread) + 8 * i;
         const int32_t position = row >> params.packed_heads_log2;
         const int64_t head = row & ((1 << params.packed_heads_log2) - 1);
-        if (first_position + position < params.seq_q) first[head * params.lse_head_stride + position] = lse[i];
+        if (first_position + position < entry.seq_q) first[head * params.lse_head_stride + position] = lse[i];
       }
     }
     ptx::bar_warp_sync();
@@ -220,21 +232,63 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     cta.bar.q_full.wait(q.index * L::consumers + consumer, q.phase);
     if (params.negate_scores != 0) negate_q(q.index);
   };
-  if (!cta.has_task(0)) return;
+  if (!config.general() && !cta.has_task(0)) return;  // of a general kernel every CTA has one
   int32_t next_wave = 1;
-  bool more = cta.has_task(next_wave);  // asked long before the seam, which would have to wait for the answer
-  TaskRecord task;
-  int32_t first_position, block, unmasked;
+  bool more = false;  // asked long before the seam, which would have to wait for the answer. In a general kernel the record says it
+  if constexpr (!config.general()) more = cta.has_task(next_wave);
+  QRecord task{};
+  int32_t first_position = 0, block = 0;
+  int32_t unmasked_end = 0;  // the blocks below it, but those at the begin of a band, run no mask code
+  const Mask<config.mask> task_mask = mask_of<config>(params);
+  constexpr bool bounded_below = Mask<config.mask>::bounded_below;
+  // The blocks of the task, parted for this warpgroup: by those that all its rows see entirely. Seldom asked, and not kept.
+  const auto regions = [&] {
+    const int32_t last_position = first_position + (kTileRows >> params.packed_heads_log2) - 1;
+    BlockRegions visited{};
+    auto entry = cta.load_entry(q.index);
+    if constexpr (config.general()) {  // the same in all lanes, and the compiler should know
+      entry.seq_q = __shfl_sync(0xffffffffu, entry.seq_q, 0);
+      entry.seq_kv = __shfl_sync(0xffffffffu, entry.seq_kv, 0);
+      visited.begin = __shfl_sync(0xffffffffu, entry.blocks_begin, 0);
+    }
+    return task_mask.template regions<config.block_keys>(visited, first_position, last_position, entry.seq_q, entry.seq_kv);
+  };
+  const auto needs_mask = [&](int32_t block) {
+    return block >= unmasked_end || (bounded_below && block < regions().unmasked_begin);
+  };
 
   const auto mask = [&](int32_t block) {
     const uint32_t thread = warpgroup_thread();
+    const auto entry = cta.load_entry(q.index);
+    const int32_t first_key = block * config.block_keys;
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i) {
       const int32_t position = first_position + ((own_row(thread) + 8 * i) >> params.packed_heads_log2);
-      const int32_t visible = Mask<config.mask>{}.keys(position, params.seq_q, params.seq_kv).end;
-      mask_row(s, i, visible - block * config.block_keys, static_cast<int>(thread % 4));
+      const KeyRange visible = task_mask.keys(position, entry.seq_q, entry.seq_kv);
+      mask_row<bounded_below>(s, i, visible.begin - first_key, visible.end - first_key, static_cast<int>(thread % 4));
     }
     if constexpr (!L::two_p) ptx::bar_warp_sync();  // else the vote of softmax joins the lanes, which may differ here
+  };
+  // Softcap or ALiBi, of all scores of the block in `s`.
+  const auto adjust = [&](int32_t block) {
+    if constexpr (config.general()) {
+      if (params.general.score == ScoreKind::plain) return;
+      const uint32_t thread = warpgroup_thread();
+      const auto entry = cta.load_entry(q.index);
+      const QRecord of_slot = cta.load_task(q.index);
+      Task place{};
+      place.batch = of_slot.batch, place.seq_q = entry.seq_q, place.seq_kv = entry.seq_kv;
+      Bias bias[kThreadRows];
+#pragma unroll
+      for (int i = 0; i < kThreadRows; ++i) {
+        const int row = own_row(thread) + 8 * i;
+        bias[i] = bias_of(params, place, first_position + (row >> params.packed_heads_log2),
+                          of_slot.first_head + (row & ((1 << params.packed_heads_log2) - 1)));
+        bias[i].diagonal -= static_cast<float>(block * config.block_keys + 2 * static_cast<int>(thread % 4));
+      }
+#pragma unroll
+      for (int i = 0; i < kScores; ++i) s[i] = adjusted(s[i], params, bias[i / 2 % 2], static_cast<float>(i / 4 * 8 + i % 2));
+    }
   };
   // The block in `s` by its own maximum: P to `to`, and O's factor.
   const auto softmax_again = [&](Probabilities& to, float(&partial)[kThreadRows], float(&factor)[kThreadRows]) {
@@ -276,10 +330,8 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     // The same in all lanes, and the compiler should know.
     first_position = __shfl_sync(0xffffffffu, task.first_position, 0) +
                      consumer * (kTileRows >> params.packed_heads_log2);
-    block = __shfl_sync(0xffffffffu, task.blocks, 0) - 1;
-    // The low blocks that every row of this warpgroup sees entirely: they run no mask code.
-    const int32_t all_see = Mask<config.mask>{}.keys(first_position, params.seq_q, params.seq_kv).end;
-    unmasked = all_see > 0 ? all_see / config.block_keys : 0;
+    block = __shfl_sync(0xffffffffu, task.blocks_end, 0) - 1;
+    unmasked_end = regions().unmasked_end;
   };
 
   // The first block of all: nothing to overlap with in this warpgroup.
@@ -295,7 +347,8 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   ptx::wgmma_wait_group<0>();
   ptx::tied(s);
   release_kv(k.index);
-  if (block >= unmasked) mask(block);
+  adjust(block);
+  if (needs_mask(block)) mask(block);
   first_softmax(p0);
   bool accumulate = false;
 
@@ -327,6 +380,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     issue(from);
     accumulate = true;
     await_scores();
+    adjust(block);
     if constexpr (decltype(masked)::value) mask(block);
     if constexpr (!L::two_p) await_values();
     float factor[kThreadRows];
@@ -345,11 +399,12 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     wait_q();
     issue(from);
     accumulate = false;
-    const Divisor divisor = finish_rows(state, task, first_position);
+    const Divisor divisor = finish_rows(state, ended_slot, task, first_position);
     enter_task();
-    more = cta.has_task(++next_wave);
+    if constexpr (!config.general()) more = cta.has_task(++next_wave);
     await_scores();
-    if (block >= unmasked) mask(block);
+    adjust(block);
+    if (needs_mask(block)) mask(block);
     if constexpr (!L::two_p) {
       await_values();
       finish_o(divisor, ended_slot);
@@ -368,11 +423,28 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     wait_kv_warp(v);
     issue_values(p, v.index, accumulate);
     if (consumer + 1 != L::consumers) order_pass();
-    const Divisor divisor = finish_rows(state, task, first_position);
+    const Divisor divisor = finish_rows(state, q.index, task, first_position);
     await_values();
     finish_o(divisor, q.index);
   };
 
+  const auto has_more = [&] {
+    if constexpr (config.general()) return __shfl_sync(0xffffffffu, cta.load_entry(q.index).last, 0) == 0;
+    else return more;
+  };
+  // All blocks of the task but its first, by steps(masked?, down to which block).
+  const auto walk_blocks = [&](const auto& steps) {
+    if constexpr (bounded_below) {
+      for (int32_t end = unmasked_end;; end = regions().begin) {
+        steps(std::true_type{}, end);
+        if (block < regions().begin) break;
+        steps(std::false_type{}, regions().unmasked_begin);
+      }
+    } else {
+      steps(std::true_type{}, unmasked_end);
+      steps(std::false_type{}, 0);
+    }
+  };
   if constexpr (L::two_p) {
     bool in_p1 = false;
     const auto steps = [&](auto masked, int32_t end) {
@@ -385,9 +457,8 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     };
     for (;; in_p1 = !in_p1) {
       --block;
-      steps(std::true_type{}, unmasked);
-      steps(std::false_type{}, 0);
-      if (!more) break;
+      walk_blocks(steps);
+      if (!has_more()) break;
       if (in_p1)
         seam(p1, p0);
       else
@@ -398,11 +469,13 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     else
       last(p0);
   } else {
+    const auto steps = [&](auto masked, int32_t end) {
+      for (; block >= end; --block) step(masked, p0, p0);
+    };
     for (;;) {
       --block;
-      for (; block >= unmasked; --block) step(std::true_type{}, p0, p0);
-      for (; block >= 0; --block) step(std::false_type{}, p0, p0);
-      if (!more) break;
+      walk_blocks(steps);
+      if (!has_more()) break;
       seam(p0, p0);
     }
     last(p0);

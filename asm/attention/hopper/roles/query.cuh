@@ -14,16 +14,19 @@ __device__ __forceinline__ void query_role(const Cta<config>& cta) {
   const AttentionParams& params = cta.params;
   ptx::prefetch_tensormap(&params.q);
   auto q = PipelineState<kQSlots>::producer();
-  for (TaskWalk<config> walk(params); walk.next(); q.advance()) {
+  for (TaskWalk<config, Reader::lane> walk(cta.tasks); walk.next(); q.advance()) {
     const Task& task = walk.task;
 #pragma unroll 1
     for (int i = 0; i < L::consumers; ++i) cta.bar.q_empty.wait(q.index * L::consumers + i, q.phase);
-    cta.store_task(q.index, {task.batch, task.first_head, task.position(0), blocks_of<config>(task)});
+    const BlockRegions blocks = blocks_of<config>(params, task);
+    cta.store_task(q.index, {task.batch, task.first_head, task.position(0), blocks.end});
+    if constexpr (config.general())
+      cta.store_entry(q.index, {task.seq_q, task.seq_kv, task.first_row, walk.last() ? 1 : 0, blocks.begin, {}});
 #pragma unroll 1
     for (int i = 0; i < L::consumers; ++i) {
       const int stage = q.index * L::consumers + i;
       cta.bar.q_full.arrive_expect_tx(stage, config.q_tile_bytes());
-      load_tile<config.qk_pieces(), kTileRows>(cta.q_tile(q.index, i), params.q, task.first_head, task.position(i), task.batch,
+      load_tile<config, config.qk_pieces(), kTileRows>(cta.q_tile(q.index, i), params.q, task.first_head, task.q_origin + task.position(i), task.q_plane,
                                                params.qk_pieces_apart, cta.bar.q_full.address(stage));
     }
   }

@@ -13,15 +13,23 @@ __device__ __forceinline__ void store_role(const Cta<config>& cta) {
   const AttentionParams& params = cta.params;
   ptx::prefetch_tensormap(&params.o);
   auto q = PipelineState<kQSlots>::consumer();
-  for (int32_t wave = 0; cta.has_task(wave); ++wave, q.advance()) {
+  bool more = true;
+  for (int32_t wave = 0; config.general() ? more : cta.has_task(wave); ++wave, q.advance()) {
 #pragma unroll
     for (int i = 0; i < L::consumers; ++i) {
       const int stage = q.index * L::consumers + i;
       cta.bar.o_full.wait(stage, q.phase);
       const auto task = cta.load_task(q.index);
+      const auto entry = cta.load_entry(q.index);
+      if constexpr (config.general()) more = entry.last == 0;
       const int32_t position = task.first_position + i * (kTileRows >> params.packed_heads_log2);
-      if (position < params.seq_q) {
-        store_tile<config.v_pieces(), kTileRows>(params.o, task.first_head, position, task.batch, params.v_pieces_apart,
+      if (position < entry.seq_q) {
+        int32_t origin = 0, plane = task.batch;
+        if constexpr (config.general()) {
+          origin = kMapRows - entry.seq_q;
+          plane = params.general.o.plane(task.batch, entry.first_row + entry.seq_q);
+        }
+        store_tile<config, config.v_pieces(), kTileRows>(params.o, task.first_head, origin + position, plane, params.v_pieces_apart,
                                                  cta.q_tile(q.index, i));
       }
       ptx::cp_async_bulk_commit_group();
