@@ -21,17 +21,8 @@ constexpr std::array<uint32_t, 4> kSmCounts{1, 2, 3, 148};
 constexpr int kRounds = 3;
 constexpr int64_t kMaxStageBlocks = 128;  // bounds what one case costs to simulate
 
-// A small generator: what matters is that the choice is fixed and spread.
-struct Picker {
-  uint64_t state;
-  size_t operator()(size_t count) {
-    state = state * 6364136223846793005ull + 1442695040888963407ull;
-    return size_t((state >> 33) % count);
-  }
-};
-
 void run_grid(Dtype dtype, bool causal, int64_t head_dim) {
-  Picker pick{uint64_t(dtype == Dtype::bf16) * 2 + causal + 11};
+  test::Picker pick{uint64_t(dtype == Dtype::bf16) * 2 + causal + 11};
   std::map<int64_t, int> ratios, batches, layouts, schedulers, sms;
   uint64_t seed = 1;
   for (int round = 0; round < kRounds; ++round) {

@@ -8,6 +8,7 @@
 
 #include "asm/attention/kernels.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -50,10 +51,11 @@ std::vector<int64_t> head_dims() {
 
 std::string describe(const Case& c) {
   static constexpr const char* schedulers[] = {"auto", "linear", "lpt"};
+  static constexpr const char* exp2[] = {"", ", exp2 by MUFU", ", exp2 by polynomial"};
   std::ostringstream text;
   text << support::describe(c.problem) << ", " << support::name_of(c.options.layout) << ", scheduler "
        << schedulers[c.options.scheduler] << ", SMs " << c.options.sm_count
-       << (c.options.lse ? "" : ", no LSE") << ", seed " << c.seed;
+       << (c.options.lse ? "" : ", no LSE") << exp2[c.options.exp2] << ", seed " << c.seed;
   return text.str();
 }
 
@@ -96,8 +98,32 @@ std::string verify(const Case& c, const support::Inputs& inputs, support::RunRes
 
 int64_t stage_blocks(const support::Problem& p) {
   const int64_t packed = std::gcd(p.ratio(), int64_t(128));
-  const int64_t m_blocks = (p.seq_q * packed + 255) / 256;
-  return p.batch * (p.q_heads / packed) * m_blocks * 2 * ((p.seq_kv + 127) / 128);
+  int64_t pairs = 0;
+  for (int64_t b = 0; b < p.batch; ++b)
+    pairs += (p.length_q(b) * packed + 255) / 256 * 2 * ((p.length_kv(b) + 127) / 128);
+  return p.q_heads / packed * pairs;
+}
+
+namespace {
+
+support::Lengths lengths_of(Ragged kind, const std::vector<int64_t>& rows) {
+  support::Lengths lengths;
+  if (kind == Ragged::used || kind == Ragged::both) lengths.used = rows;
+  if (kind == Ragged::packed || kind == Ragged::both) lengths.packed = rows;
+  if (kind == Ragged::both)
+    for (size_t i = 0; i < rows.size(); ++i) lengths.packed[i] += int64_t(i * 7 + 3) % 20;
+  return lengths;
+}
+
+}  // namespace
+
+void set_q_rows(support::Problem& p, Ragged kind, const std::vector<int64_t>& rows) {
+  p.seq_q = *std::max_element(rows.begin(), rows.end());
+  p.q_lengths = lengths_of(kind, rows);
+}
+void set_kv_rows(support::Problem& p, Ragged kind, const std::vector<int64_t>& rows) {
+  p.seq_kv = *std::max_element(rows.begin(), rows.end());
+  p.kv_lengths = lengths_of(kind, rows);
 }
 
 }  // namespace fa4::test

@@ -2,6 +2,7 @@
 // What every attention test shares: the device under test and the one judgement of an output.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -37,5 +38,23 @@ std::string verify(const Case& c, const support::Inputs& inputs, support::RunRes
 
 // Pairs (query stage, KV block) that a problem costs when nothing is skipped: the unit of simulation time.
 int64_t stage_blocks(const support::Problem& problem);
+
+// A small generator: what matters is that the choice is fixed and spread.
+struct Picker {
+  uint64_t state;
+  size_t operator()(size_t count) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    return size_t((state >> 33) % count);
+  }
+};
+
+// How one side says the lengths of its entries.
+enum class Ragged { none, packed, used, both };
+inline constexpr std::array kRagged{Ragged::none, Ragged::packed, Ragged::used, Ragged::both};
+
+// Gives each side its bound, and its entries so many rows: all of them the most where the side is not ragged.
+// Where packed entries are used in part, rows that do not count lie between them.
+void set_q_rows(support::Problem& problem, Ragged kind, const std::vector<int64_t>& rows);
+void set_kv_rows(support::Problem& problem, Ragged kind, const std::vector<int64_t>& rows);
 
 }  // namespace fa4::test

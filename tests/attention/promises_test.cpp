@@ -129,7 +129,7 @@ PROMISE("skipped blocks load nothing") {
       uint64_t boxes = 0, mmas = 0, flop = 0;
       for (int64_t first = 0; first < seq_q; first += positions) {
         const int64_t last = std::min(first + positions, seq_q) - 1;
-        const uint64_t blocks = uint64_t(problem.visible_keys(last) + kBlockKeys - 1) / kBlockKeys;
+        const uint64_t blocks = uint64_t(problem.visible(0, last).count() + kBlockKeys - 1) / kBlockKeys;
         boxes += blocks ? 2 + 2 * blocks : 0;
         mmas += blocks * 2 * (L::score_steps + L::value_steps);
         flop += blocks * 2 * 4 * kTileRows * kBlockKeys * dim;

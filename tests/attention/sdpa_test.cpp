@@ -39,7 +39,7 @@ void compare_with_pytorch(bool causal) {
   const test::Case c{problem, {}, about.at("seed")};
   support::RunResult result;
   CHECK(test::verify(c, inputs, &result) == "");
-  REQUIRE(result.o.size() == size_t(problem.q_elements()));
+  REQUIRE(result.o.size() == size_t(problem.o_elements()));
 
   const support::Reference expected = support::reference_double(problem, inputs);
   const double strict =

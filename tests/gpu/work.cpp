@@ -21,9 +21,9 @@ Work::Work(support::Gpu& gpu, const support::Problem& problem)
     : gpu_(gpu),
       problem_(problem),
       q_(gpu, bytes(problem.q_elements())),
-      k_(gpu, bytes(problem.kv_elements())),
-      v_(gpu, bytes(problem.kv_elements())),
-      o_(gpu, bytes(problem.q_elements())),
+      k_(gpu, bytes(problem.k_elements())),
+      v_(gpu, bytes(problem.v_elements())),
+      o_(gpu, bytes(problem.o_elements())),
       lse_(gpu, uint64_t(problem.lse_elements()) * sizeof(float)) {}
 
 void Work::refill(uint64_t seed) {
@@ -31,7 +31,7 @@ void Work::refill(uint64_t seed) {
   gpu_.upload(q_.address(), inputs_.q.data(), q_.bytes());
   gpu_.upload(k_.address(), inputs_.k.data(), k_.bytes());
   gpu_.upload(v_.address(), inputs_.v.data(), v_.bytes());
-  const std::vector<uint16_t> o(size_t(problem_.q_elements()), kPoison16);
+  const std::vector<uint16_t> o(size_t(problem_.o_elements()), kPoison16);
   const std::vector<uint32_t> lse(size_t(problem_.lse_elements()), kPoison32);
   gpu_.upload(o_.address(), o.data(), o_.bytes());
   gpu_.upload(lse_.address(), lse.data(), lse_.bytes());
@@ -66,7 +66,7 @@ fa4_forward_params Work::params(CUstream stream) const {
 
 std::vector<uint16_t> Work::o() const {
   gpu_.synchronize();
-  std::vector<uint16_t> o(size_t(problem_.q_elements()));
+  std::vector<uint16_t> o(size_t(problem_.o_elements()));
   gpu_.download(o.data(), o_.address(), o_.bytes());
   return o;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs attention problems through libfa4's C ABI on a device, simulated or real: places the tensors among
-// NaN, launches, reads the output back and reports whatever was written beside it.
+// NaN, launches, reads the output back and reports whatever was written beside it. A workspace is given
+// zeroed and must be left so.
 #pragma once
 
 #include <fa4/fa4.h>
@@ -28,12 +29,14 @@ struct RunOptions {
   fa4_scheduler scheduler = FA4_SCHEDULER_AUTO;
   bool lse = true;
   uint32_t sm_count = 0;  // simulated: SMs of the device. Real: an upper bound on CTAs. 0: all there are
-  uint16_t beside = kPoison16;  // what lies beside the views of Q, K and V in their buffers
+  uint16_t beside =
+      kPoison16;  // what lies beside the views of Q, K and V in their buffers, and in rows that do not count
   fa4_exp2 exp2 = FA4_EXP2_AUTO;
 };
 
 struct RunResult {
-  std::vector<uint16_t> o;  // packed (batch, seq_q, q_heads, head_dim)
+  // Rows that a batch entry has not are poison.
+  std::vector<uint16_t> o;  // packed (batch, seq_q, q_heads, head dimension of V)
   std::vector<float> lse;   // packed (batch, q_heads, seq_q); empty unless wanted
   double seconds = 0;       // of the launch: host time when simulated, the GPU's clock otherwise
   std::string

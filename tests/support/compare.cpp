@@ -64,31 +64,31 @@ struct Accumulator {
 template <typename Value>
 Comparison compare_o_with(const Problem& problem, const Reference& expected, const Value& value) {
   Accumulator accumulator;
-  for (int64_t i = 0; i < problem.q_elements(); ++i) {
-    const int64_t kv_head = i / problem.head_dim % problem.q_heads / problem.ratio();
-    const int64_t entry = i / (problem.seq_q * problem.q_heads * problem.head_dim);
-    if (expected.unspecified[size_t(entry * problem.kv_heads + kv_head)]) {
-      accumulator.result.unspecified_rows += i % problem.head_dim == 0;
-      continue;
-    }
-    accumulator.add(value(size_t(i)), expected.o[size_t(i)], [&] {
-      const int64_t row = i / problem.head_dim;
-      const int64_t head = row % problem.q_heads, token = row / problem.q_heads;
-      return std::array<int64_t, 4>{token / problem.seq_q, head, token % problem.seq_q, i % problem.head_dim};
-    });
-  }
+  for (int64_t b = 0; b < problem.batch; ++b)
+    for (int64_t s = 0; s < problem.length_q(b); ++s)
+      for (int64_t h = 0; h < problem.q_heads; ++h) {
+        if (expected.unspecified[size_t(b * problem.kv_heads + h / problem.ratio())]) {
+          ++accumulator.result.unspecified_rows;
+          continue;
+        }
+        const size_t row = size_t(((b * problem.seq_q + s) * problem.q_heads + h) * problem.v_dim());
+        for (int64_t d = 0; d < problem.v_dim(); ++d)
+          accumulator.add(value(row + size_t(d)), expected.o[row + size_t(d)], [&] {
+            return std::array<int64_t, 4>{b, h, s, d};
+          });
+      }
   return accumulator.finish();
 }
 
 template <typename Value>
 Comparison compare_lse_with(const Problem& problem, const Reference& expected, const Value& value) {
   Accumulator accumulator;
-  for (int64_t i = 0; i < problem.lse_elements(); ++i) {
-    accumulator.add(value(size_t(i)), expected.lse[size_t(i)], [&] {
-      const int64_t row = i / problem.seq_q;
-      return std::array<int64_t, 4>{row / problem.q_heads, row % problem.q_heads, i % problem.seq_q, 0};
-    });
-  }
+  for (int64_t b = 0; b < problem.batch; ++b)
+    for (int64_t h = 0; h < problem.q_heads; ++h)
+      for (int64_t s = 0; s < problem.length_q(b); ++s) {
+        const size_t row = size_t((b * problem.q_heads + h) * problem.seq_q + s);
+        accumulator.add(value(row), expected.lse[row], [&] { return std::array<int64_t, 4>{b, h, s, 0}; });
+      }
   return accumulator.finish();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far an output is from the reference, where it is worst, and how far it may be.
+// How far an output is from the reference, where it is worst, and how far it may be. Only rows that the batch
+// entries have count.
 #pragma once
 
 #include <array>
@@ -25,7 +26,7 @@ struct Comparison {
   bool close_1e2 = true;  // every element within rtol = atol = 1e-2 of the reference
 };
 
-// o: raw values packed (batch, seq_q, q_heads, head dimension). lse: packed (batch, q_heads, seq_q).
+// o: raw values packed (batch, seq_q, q_heads, head dimension of V). lse: packed (batch, q_heads, seq_q).
 Comparison compare_o(const Problem& problem, const std::vector<uint16_t>& o, const Reference& expected);
 Comparison compare_o(const Problem& problem, const Reference& o, const Reference& expected);
 Comparison compare_lse(const Problem& problem, const std::vector<float>& lse, const Reference& expected);

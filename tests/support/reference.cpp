@@ -54,15 +54,15 @@ inline __attribute__((always_inline)) void score_rows(const T* q, const T* k, T*
   }
 }
 
-// out[r][d] = sum over the first `keys` keys of p[r * pitch + j] * V[j][d], for `dim` columns, a multiple of kStep;
-// V[j][d] lies at (d / kStep * seq_kv + j) * kStep + d % kStep.
+// out[r][d] = sum over the first `keys` keys of p[r * pitch + j] * V[j][d], for `dim` columns, a multiple of
+// kStep; V[j][d] lies at (d / kStep * rows + j) * kStep + d % kStep.
 template <typename T>
-inline __attribute__((always_inline)) void value_rows(const T* p, const T* values, int64_t seq_kv, T* out,
+inline __attribute__((always_inline)) void value_rows(const T* p, const T* values, int64_t rows, T* out,
                                                       int dim, int64_t keys, int64_t pitch) {
   using V = typename Vector<T>::type;
   for (int d = 0; d < dim; d += kStep<T>) {
     V sum[kRows][kVectorsPerStep] = {};
-    const V* panel = reinterpret_cast<const V*>(values + d * seq_kv);
+    const V* panel = reinterpret_cast<const V*>(values + d * rows);
     for (int64_t j = 0; j < keys; ++j, panel += kVectorsPerStep)
       for (int r = 0; r < kRows; ++r)
         for (int v = 0; v < kVectorsPerStep; ++v) sum[r][v] += p[r * pitch + j] * panel[v];
@@ -77,13 +77,13 @@ FA4_CLONES void scores_double(const double* q, const double* k, double* s, int d
 FA4_CLONES void scores_float(const float* q, const float* k, float* s, int dim, int64_t keys, int64_t pitch) {
   score_rows<float>(q, k, s, dim, keys, pitch);
 }
-FA4_CLONES void values_double(const double* p, const double* v, int64_t seq_kv, double* o, int dim, int64_t keys,
-                              int64_t pitch) {
-  value_rows<double>(p, v, seq_kv, o, dim, keys, pitch);
+FA4_CLONES void values_double(const double* p, const double* v, int64_t rows, double* o, int dim,
+                              int64_t keys, int64_t pitch) {
+  value_rows<double>(p, v, rows, o, dim, keys, pitch);
 }
-FA4_CLONES void values_float(const float* p, const float* v, int64_t seq_kv, float* o, int dim, int64_t keys,
-                              int64_t pitch) {
-  value_rows<float>(p, v, seq_kv, o, dim, keys, pitch);
+FA4_CLONES void values_float(const float* p, const float* v, int64_t rows, float* o, int dim, int64_t keys,
+                             int64_t pitch) {
+  value_rows<float>(p, v, rows, o, dim, keys, pitch);
 }
 
 template <typename T>
@@ -103,68 +103,91 @@ double rounded_lse(double lse) {
   return std::isinf(rounded) ? double(rounded) : lse;
 }
 
-// The four rows at q0 .. q0 + 3 (positions of one query head; repeats of the last where fewer are left).
+// The four rows at first .. first + 3 (positions of one query head; repeats of the last where fewer are
+// left).
 template <typename T>
 void attend_rows(const Problem& problem, const Inputs& inputs, int64_t b, int64_t head, int64_t first,
                  const T* k, const T* values, int64_t pitch, T* q, T* scores, T* out, Reference& result) {
   const bool same_precision = std::is_same_v<T, float>;
-  const int dim = int(problem.head_dim);
-  const int rows = int(std::min<int64_t>(kRows, problem.seq_q - first));
-  int64_t keys = 0;
+  const int dim = int(problem.head_dim), v_dim = int(problem.v_dim());
+  const int rows = int(std::min<int64_t>(kRows, problem.length_q(b) - first));
+  KeyInterval seen[kRows];
+  int64_t begin = problem.length_kv(b), end = 0;  // of the keys that any of the rows sees
   for (int r = 0; r < kRows; ++r) {
     const int64_t position = first + std::min(r, rows - 1);
-    keys = std::max(keys, problem.visible_keys(position));
+    seen[r] = problem.visible(b, position);
+    if (seen[r].count() == 0)
+      seen[r] = {0, 0};
+    else
+      begin = std::min(begin, seen[r].begin);
+    end = std::max(end, seen[r].end);
     const uint16_t* source =
         &inputs.q[size_t(((b * problem.seq_q + position) * problem.q_heads + head) * dim)];
     for (int d = 0; d < dim; ++d) q[r * dim + d] = T(to_float(problem.dtype, source[d]));
   }
-  const int64_t padded = filled<T>(keys);
+  begin = std::min(begin, end) / kStep<T> * kStep<T>;
+  const int64_t padded = filled<T>(end - begin);
   if constexpr (std::is_same_v<T, double>) {
-    scores_double(q, k, scores, dim, padded, pitch);
+    scores_double(q, k + begin * dim, scores + begin, dim, padded, pitch);
   } else {
-    scores_float(q, k, scores, dim, padded, pitch);
+    scores_float(q, k + begin * dim, scores + begin, dim, padded, pitch);
   }
 
-  // The maximum is subtracted before scaling, so that finite scores of any size come out right.
-  T sums[kRows], maxima[kRows];
-  const T scale = T(std::fabs(problem.effective_scale()));
-  const bool negative = problem.effective_scale() < 0;
+  // A plain score is times a positive `unit`, which is multiplied after the maximum is subtracted, so that
+  // finite scores of any size come out right. Softcap and ALiBi need the score itself.
+  T sums[kRows], shifts[kRows];
+  const T scale = T(problem.effective_scale()), softcap = T(problem.softcap);
+  const bool bent = problem.softcap != 0 || problem.alibi;
+  const T unit = bent ? T(1) : std::fabs(scale);
+  const T slope = problem.alibi
+                      ? T(inputs.slopes[size_t((problem.slopes_by_entry ? b * problem.q_heads : 0) + head)])
+                      : T(0);
+  constexpr T kInf = std::numeric_limits<T>::infinity();
+  const T sink = problem.sinks ? T(inputs.sinks[size_t(head)]) : -kInf;
   for (int r = 0; r < kRows; ++r) {
     T* row = scores + r * pitch;
-    const int64_t visible = problem.visible_keys(first + std::min(r, rows - 1));
-    T maximum = -std::numeric_limits<T>::infinity();
-    for (int64_t j = 0; j < visible; ++j) {
-      if (negative) row[j] = -row[j];
+    const int64_t diagonal = first + std::min(r, rows - 1) + problem.off(b);
+    T maximum = sink / unit;
+    for (int64_t j = seen[r].begin; j < seen[r].end; ++j) {
+      if (bent)
+        row[j] *= scale;
+      else if (scale < 0)
+        row[j] = -row[j];
+      if (problem.softcap != 0) row[j] = softcap * std::tanh(row[j] / softcap);
+      if (problem.alibi) row[j] -= slope * T(std::abs(diagonal - j));
       maximum = std::max(maximum, row[j]);
     }
-    const T shift = maximum == -std::numeric_limits<T>::infinity() ? T(0) : maximum;
-    T sum = 0;
-    for (int64_t j = 0; j < visible; ++j) {
-      const T p = std::exp((row[j] - shift) * scale);
+    const T shift = maximum == -kInf ? T(0) : maximum;
+    T sum = problem.sinks ? std::exp(sink - shift * unit) : T(0);
+    for (int64_t j = seen[r].begin; j < seen[r].end; ++j) {
+      const T p = std::exp((row[j] - shift) * unit);
       sum += p;
       row[j] = same_precision ? T(to_float(problem.dtype, from_float(problem.dtype, float(p)))) : p;
     }
-    for (int64_t j = visible; j < padded; ++j) row[j] = 0;
+    std::fill(row + begin, row + std::max(begin, seen[r].begin), T(0));
+    std::fill(row + std::max(begin, seen[r].end), row + begin + padded, T(0));
     sums[r] = sum;
-    maxima[r] = maximum;
+    shifts[r] = shift;
   }
 
-  const int width = int(filled<T>(dim));  // of a row of `out`
+  const int64_t keys = end - begin;
+  const int width = int(filled<T>(v_dim));  // of a row of `out`
   if constexpr (std::is_same_v<T, double>) {
-    values_double(scores, values, problem.seq_kv, out, width, keys, pitch);
+    values_double(scores + begin, values + begin * kStep<T>, problem.length_kv(b), out, width, keys, pitch);
   } else {
-    values_float(scores, values, problem.seq_kv, out, width, keys, pitch);
+    values_float(scores + begin, values + begin * kStep<T>, problem.length_kv(b), out, width, keys, pitch);
   }
   for (int r = 0; r < rows; ++r) {
     const int64_t position = first + r;
-    double* o = &result.o[size_t(((b * problem.seq_q + position) * problem.q_heads + head) * dim)];
-    for (int d = 0; d < dim; ++d) {
+    double* o = &result.o[size_t(((b * problem.seq_q + position) * problem.q_heads + head) * v_dim)];
+    for (int d = 0; d < v_dim; ++d) {
       const T normalised = sums[r] == 0 ? T(0) : out[r * width + d] / sums[r];
       o[d] = same_precision ? double(to_float(problem.dtype, from_float(problem.dtype, float(normalised))))
                             : double(normalised);
     }
     result.lse[size_t((b * problem.q_heads + head) * problem.seq_q + position)] =
-        sums[r] == 0 ? -std::numeric_limits<double>::infinity() : rounded_lse(double(maxima[r] * scale + std::log(sums[r])));
+        sums[r] == 0 ? -std::numeric_limits<double>::infinity()
+                     : rounded_lse(double(shifts[r] * unit + std::log(sums[r])));
   }
 }
 
@@ -172,21 +195,22 @@ void attend_rows(const Problem& problem, const Inputs& inputs, int64_t b, int64_
 template <typename T>
 void attend_kv_head(const Problem& problem, const Inputs& inputs, int64_t b, int64_t kv_head,
                     Reference& result) {
-  const int dim = int(problem.head_dim);
-  const int64_t pitch = std::max(filled<T>(problem.seq_kv), filled<T>(1)), width = filled<T>(dim);
+  const int dim = int(problem.head_dim), v_dim = int(problem.v_dim());
+  const int64_t keys = problem.length_kv(b);
+  const int64_t pitch = std::max(filled<T>(keys), int64_t(kStep<T>)), width = filled<T>(v_dim);
   AlignedBuffer<T> k(size_t(pitch * dim)), values(size_t(pitch * width));
   AlignedBuffer<T> q(size_t(kRows * dim)), scores(size_t(kRows * pitch)), out(size_t(kRows * width));
-  for (int64_t j = 0; j < problem.seq_kv; ++j) {
-    const size_t source = size_t(((b * problem.seq_kv + j) * problem.kv_heads + kv_head) * dim);
-    for (int d = 0; d < dim; ++d) {
+  for (int64_t j = 0; j < keys; ++j) {
+    const size_t row = size_t((b * problem.seq_kv + j) * problem.kv_heads + kv_head);
+    for (int d = 0; d < dim; ++d)
       k.data[(j / kStep<T> * dim + d) * kStep<T> + j % kStep<T>] =
-          T(to_float(problem.dtype, inputs.k[source + size_t(d)]));
-      values.data[(d / kStep<T> * problem.seq_kv + j) * kStep<T> + d % kStep<T>] =
-          T(to_float(problem.dtype, inputs.v[source + size_t(d)]));
-    }
+          T(to_float(problem.dtype, inputs.k[row * size_t(dim) + size_t(d)]));
+    for (int d = 0; d < v_dim; ++d)
+      values.data[(d / kStep<T> * keys + j) * kStep<T> + d % kStep<T>] =
+          T(to_float(problem.dtype, inputs.v[row * size_t(v_dim) + size_t(d)]));
   }
   for (int64_t head = kv_head * problem.ratio(); head < (kv_head + 1) * problem.ratio(); ++head)
-    for (int64_t first = 0; first < problem.seq_q; first += kRows)
+    for (int64_t first = 0; first < problem.length_q(b); first += kRows)
       attend_rows<T>(problem, inputs, b, head, first, k.data, values.data, pitch, q.data, scores.data,
                      out.data, result);
 }
@@ -194,12 +218,13 @@ void attend_kv_head(const Problem& problem, const Inputs& inputs, int64_t b, int
 // Reference::unspecified.
 std::vector<uint8_t> heads_of_infinite_v(const Problem& problem, const Inputs& inputs) {
   std::vector<uint8_t> result(size_t(problem.batch * problem.kv_heads), 0);
-  for (int64_t row = 0; row < problem.batch * problem.seq_kv * problem.kv_heads; ++row) {
-    uint8_t& unspecified =
-        result[size_t(row / (problem.seq_kv * problem.kv_heads) * problem.kv_heads + row % problem.kv_heads)];
-    for (int d = 0; d < int(problem.head_dim); ++d)
-      unspecified |= !std::isfinite(to_float(problem.dtype, inputs.v[size_t(row * problem.head_dim + d)]));
-  }
+  for (int64_t b = 0; b < problem.batch; ++b)
+    for (int64_t i = 0; i < problem.length_kv(b) * problem.kv_heads; ++i) {
+      const uint16_t* row = &inputs.v[size_t((b * problem.seq_kv * problem.kv_heads + i) * problem.v_dim())];
+      result[size_t(b * problem.kv_heads + i % problem.kv_heads)] |=
+          std::any_of(row, row + problem.v_dim(),
+                      [&](uint16_t bits) { return !std::isfinite(to_float(problem.dtype, bits)); });
+    }
   return result;
 }
 
@@ -207,7 +232,7 @@ template <typename T>
 Reference attend(const Problem& problem, const Inputs& inputs) {
   Reference result;
   result.unspecified = heads_of_infinite_v(problem, inputs);
-  result.o.resize(size_t(problem.q_elements()));
+  result.o.resize(size_t(problem.o_elements()));
   result.lse.resize(size_t(problem.lse_elements()));
   const int64_t jobs = problem.batch * problem.kv_heads;
   std::atomic<int64_t> next{0};

@@ -8,8 +8,9 @@
 
 namespace fa4::support {
 
-// o: (batch, seq_q, q_heads, head dimension) packed. lse: (batch, q_heads, seq_q) packed, natural logarithm.
-// A query without a visible key, or whose scores are all -inf, has o = 0 and lse = -inf.
+// o: (batch, seq_q, q_heads, head dimension of V) packed. lse: (batch, q_heads, seq_q) packed, natural
+// logarithm. A query without a visible key, or whose scores are all -inf, has o = 0 and lse = -inf, or the
+// sink. Rows that an entry has not are 0.
 struct Reference {
   std::vector<double> o, lse;
   // (batch, kv_heads): V is not finite at every key, so that fa4.h leaves o of the query heads that share the

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "support/catch.h"
 #include "support/compare.h"
@@ -16,36 +17,87 @@ namespace {
 
 using namespace fa4::support;
 
-// O and LSE of one query, from the definition, in long double.
+// O and LSE of one query, from the definition in fa4.h, in long double.
 struct Row {
   std::vector<long double> o;
   long double lse;
 };
 Row attend_row(const Problem& p, const Inputs& in, int64_t b, int64_t h, int64_t i) {
-  const int64_t kv_head = h / p.ratio();
-  const auto q = [&](int64_t d) {
-    return (long double)to_float(p.dtype, in.q[size_t(((b * p.seq_q + i) * p.q_heads + h) * p.head_dim + d)]);
+  const int64_t kv_head = h / p.ratio(), v_dim = p.head_dim_v ? p.head_dim_v : p.head_dim;
+  const auto number = [&](const std::vector<uint16_t>& x, int64_t row, int64_t dim, int64_t d) {
+    return (long double)to_float(p.dtype, x[size_t(row * dim + d)]);
   };
-  const auto kv = [&](const std::vector<uint16_t>& x, int64_t j, int64_t d) {
-    return (long double)to_float(p.dtype,
-                                 x[size_t(((b * p.seq_kv + j) * p.kv_heads + kv_head) * p.head_dim + d)]);
+  const auto length = [&](const Lengths& lengths, int64_t bound) {
+    for (const std::vector<int64_t>* rows : {&lengths.packed, &lengths.used})
+      if (!rows->empty() && (*rows)[size_t(b)] < bound) bound = (*rows)[size_t(b)];
+    return bound;
   };
-  Row row{std::vector<long double>(size_t(p.head_dim), 0), 0};
-  std::vector<long double> p_of(size_t(p.seq_kv), 0);
-  long double sum = 0;
-  for (int64_t j = 0; j < p.seq_kv; ++j) {
-    if (p.causal && j > i + p.seq_kv - p.seq_q) continue;
+  const int64_t seq_q = length(p.q_lengths, p.seq_q), seq_kv = length(p.kv_lengths, p.seq_kv);
+  const int64_t i_on_keys = p.top_left ? i : i + seq_kv - seq_q;
+  Row row{std::vector<long double>(size_t(v_dim), 0), 0};
+  long double sum = p.sinks ? std::exp((long double)in.sinks[size_t(h)]) : 0;
+  for (int64_t j = 0; j < seq_kv; ++j) {
+    const int64_t ahead = j - i_on_keys;
+    if (p.causal && ahead > 0) continue;
+    if (p.window && p.window_right >= 0 && ahead > p.window_right) continue;
+    if (p.window && p.window_left >= 0 && -ahead > p.window_left) continue;
     long double score = 0;
-    for (int64_t d = 0; d < p.head_dim; ++d) score += q(d) * kv(in.k, j, d);
-    p_of[size_t(j)] = std::exp(score * (long double)p.effective_scale());
-    sum += p_of[size_t(j)];
+    for (int64_t d = 0; d < p.head_dim; ++d)
+      score += number(in.q, (b * p.seq_q + i) * p.q_heads + h, p.head_dim, d) *
+               number(in.k, (b * p.seq_kv + j) * p.kv_heads + kv_head, p.head_dim, d);
+    score *= (long double)p.effective_scale();
+    if (p.softcap != 0) score = p.softcap * std::tanh(score / p.softcap);
+    if (p.alibi)
+      score -= in.slopes[size_t(p.slopes_by_entry ? b * p.q_heads + h : h)] * (long double)std::abs(ahead);
+    const long double weight = std::exp(score);
+    sum += weight;
+    for (int64_t d = 0; d < v_dim; ++d)
+      row.o[size_t(d)] += weight * number(in.v, (b * p.seq_kv + j) * p.kv_heads + kv_head, v_dim, d);
   }
   row.lse = std::log(sum);
-  for (int64_t d = 0; d < p.head_dim && sum > 0; ++d) {
-    for (int64_t j = 0; j < p.seq_kv; ++j) row.o[size_t(d)] += p_of[size_t(j)] * kv(in.v, j, d);
-    row.o[size_t(d)] /= sum;
-  }
+  for (long double& o : row.o) o = sum > 0 ? o / sum : 0;
   return row;
+}
+
+// One problem of each kind beyond the dense ones, and some of several.
+std::vector<Problem> wide_problems() {
+  const Problem base{Dtype::fp16, false, 3, 21, 70, 4, 2, 0, 24};
+  std::vector<Problem> all;
+  const auto add = [&](auto change) {
+    Problem p = base;
+    change(p);
+    all.push_back(p);
+  };
+  add([](Problem& p) { p.head_dim_v = 40; });
+  add([](Problem& p) { p.q_lengths.packed = {21, 0, 7}; });
+  add([](Problem& p) {
+    p.q_lengths.packed = {3, 30, 21}, p.kv_lengths.packed = {0, 70, 33}, p.causal = true;
+  });
+  add([](Problem& p) { p.kv_lengths.used = {0, 100, 33}, p.causal = true; });
+  add([](Problem& p) { p.kv_lengths = {{40, 20, 70}, {11, 50, 0}}, p.q_lengths.used = {21, 5, 1}; });
+  for (const auto& [left, right] :
+       {std::pair<int64_t, int64_t>{0, 0}, {5, -1}, {-1, 3}, {20, 33}, {INT64_MAX, 1}, {1, INT64_MAX}})
+    for (const bool top_left : {false, true}) {
+      add([&, left = left, right = right](Problem& p) {
+        p.window = true, p.window_left = left, p.window_right = right, p.top_left = top_left;
+      });
+      add([&, left = left, right = right](Problem& p) {
+        p.window = p.causal = true, p.window_left = left, p.window_right = right, p.top_left = top_left;
+        p.seq_q = 90, p.kv_lengths.used = {70, 1, 30};
+      });
+    }
+  add([](Problem& p) { p.softcap = 0.7; });
+  add([](Problem& p) { p.softcap = 1e6, p.scale = -0.4; });
+  add([](Problem& p) { p.sinks = true; });
+  add([](Problem& p) { p.sinks = true, p.causal = true, p.seq_q = 90, p.softcap = 3; });
+  add([](Problem& p) { p.alibi = true; });
+  add([](Problem& p) { p.alibi = p.slopes_by_entry = p.top_left = p.causal = true, p.seq_q = 90; });
+  add([](Problem& p) {
+    p.dtype = Dtype::bf16, p.alibi = p.slopes_by_entry = p.sinks = p.window = true, p.window_left = 9,
+    p.window_right = 2;
+    p.q_lengths.packed = {21, 4, 11}, p.kv_lengths = {{1, 70, 20}, {1, 33, 20}}, p.scale = -0.3;
+  });
+  return all;
 }
 
 }  // namespace
@@ -95,7 +147,7 @@ TEST_CASE("bf16 rounds to nearest even") {
 }
 
 TEST_CASE("inputs are these, wherever they are made") {
-  // tests/fixtures/make_sdpa_fixture.py --self-check holds the same numbers.
+  // The self-checks of tests/fixtures/make_sdpa_fixture.py and make_flex_fixture.py hold the same numbers.
   const auto values = [](Dtype dtype, TensorId tensor) {
     std::vector<float> result;
     for (const uint64_t index : {0, 1, 2, 1000000})
@@ -109,6 +161,13 @@ TEST_CASE("inputs are these, wherever they are made") {
   CHECK(values(Dtype::fp16, TensorId::v) ==
         std::vector<float>{0.369140625f, 0.203125f, 1.654296875f, 0.27734375f});
   CHECK(values(Dtype::bf16, TensorId::q) == std::vector<float>{-2.140625f, -0.734375f, 0.0625f, 0.71875f});
+  std::vector<float> sinks, slopes;
+  for (const uint64_t index : {0, 1, 2, 3}) {
+    sinks.push_back(sink_value(1, index));
+    slopes.push_back(slope_value(1, index));
+  }
+  CHECK(sinks == std::vector<float>{9, 1.625f, 1.125f, 7.625f});
+  CHECK(slopes == std::vector<float>{0.0625f, 0.5f, 0.0625f, 0});
 }
 
 TEST_CASE("inputs are bell-shaped and exact") {
@@ -129,36 +188,120 @@ TEST_CASE("inputs are bell-shaped and exact") {
 }
 
 TEST_CASE("the double reference is the formula") {
-  for (const Problem& p :
-       {Problem{Dtype::fp16, false, 2, 5, 37, 6, 2, 0}, Problem{Dtype::bf16, true, 1, 33, 70, 4, 4, 0.3},
-        Problem{Dtype::fp16, true, 1, 40, 9, 3, 1, -0.1}, Problem{Dtype::fp16, false, 1, 2, 0, 2, 1, 0},
-        Problem{Dtype::bf16, true, 3, 1, 1, 2, 2, 0}}) {
+  std::vector<Problem> problems{
+      Problem{Dtype::fp16, false, 2, 5, 37, 6, 2, 0}, Problem{Dtype::bf16, true, 1, 33, 70, 4, 4, 0.3},
+      Problem{Dtype::fp16, true, 1, 40, 9, 3, 1, -0.1}, Problem{Dtype::fp16, false, 1, 2, 0, 2, 1, 0},
+      Problem{Dtype::bf16, true, 3, 1, 1, 2, 2, 0}};
+  for (const Problem& p : wide_problems()) problems.push_back(p);
+  for (const Problem& p : problems) {
     const Inputs inputs = make_inputs(p, 17);
     const Reference reference = reference_double(p, inputs);
-    int64_t off = 0;
+    int64_t off = 0, rows = 0;
     const auto compare = [&](long double ours, double theirs) {
-      off += !(std::fabs(ours - theirs) < 1e-13L);
+      off += !(std::fabs(ours - theirs) < 1e-13L * std::max(1.0L, std::fabs(ours)));
     };
     for (int64_t b = 0; b < p.batch; ++b)
       for (int64_t h = 0; h < p.q_heads; ++h)
-        for (int64_t i = 0; i < p.seq_q; ++i) {
+        for (int64_t i = 0; i < p.length_q(b); ++i) {
           const Row row = attend_row(p, inputs, b, h, i);
           const double lse = reference.lse[size_t((b * p.q_heads + h) * p.seq_q + i)];
           if (std::isinf(row.lse)) {
-            CHECK(lse == -std::numeric_limits<double>::infinity());
+            off += lse != -std::numeric_limits<double>::infinity();
           } else {
             compare(row.lse, lse);
           }
-          for (int64_t d = 0; d < p.head_dim; ++d)
-            compare(row.o[size_t(d)],
-                    reference.o[size_t(((b * p.seq_q + i) * p.q_heads + h) * p.head_dim + d)]);
+          for (size_t d = 0; d < row.o.size(); ++d)
+            compare(row.o[d], reference.o[size_t((b * p.seq_q + i) * p.q_heads + h) * row.o.size() + d]);
+          ++rows;
         }
     INFO(describe(p));
     CHECK(off == 0);
+    CHECK(rows > 0);
 
-    const Comparison near = compare_o(p, reference_same_precision(p, inputs), reference);
-    CHECK(near.max_error < (p.dtype == Dtype::fp16 ? 4e-3 : 3e-2));
+    const Reference same_precision = reference_same_precision(p, inputs);
+    CHECK(compare_o(p, same_precision, reference).max_error < (p.dtype == Dtype::fp16 ? 4e-3 : 3e-2));
+    CHECK(compare_lse(p, same_precision, reference).max_error < 1e-4);
+    CHECK_FALSE(tolerance_of(p, reference, same_precision).vacuous);
   }
+}
+
+TEST_CASE("a row without keys has the LSE of its sink, one with a weak sink does not notice it") {
+  Problem p{Dtype::fp16, true, 1, 9, 4, 5, 1, 0};
+  p.sinks = true;
+  Inputs inputs = make_inputs(p, 1);
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  inputs.sinks = {-4, 0, 500, -kInf, -500};
+  const Reference expected = reference_double(p, inputs);
+  p.sinks = false;
+  const Reference without = reference_double(p, inputs);
+  for (int64_t h = 0; h < 5; ++h) {
+    CHECK(expected.lse[size_t(h * 9)] == inputs.sinks[size_t(h)]);
+    CHECK(expected.o[size_t(h * p.head_dim)] == 0);
+    const size_t last = size_t(8 * 5 + h) * 128;
+    CHECK((expected.lse[size_t(h * 9 + 8)] == without.lse[size_t(h * 9 + 8)]) == (h > 2));
+    CHECK((expected.o[last] == without.o[last]) == (h > 2));
+  }
+  CHECK(expected.lse[2 * 9 + 8] == 500);
+  CHECK(std::fabs(expected.o[size_t(8 * 5 + 2) * 128]) < 1e-200);
+}
+
+TEST_CASE("rows that an entry has not are not compared, and V behind its keys may be anything") {
+  Problem p{Dtype::fp16, false, 2, 5, 8, 2, 1, 0};
+  p.q_lengths.packed = {2, 9};
+  p.kv_lengths.used = {3, 8};
+  Inputs inputs = make_inputs(p, 1);
+  inputs.v[size_t(3 * p.head_dim)] = inputs.k[size_t(4 * p.head_dim)] = 0x7E00;  // keys 3 and 4 of entry 0
+  const Reference expected = reference_double(p, inputs);
+  CHECK(expected.unspecified == std::vector<uint8_t>{0, 0});
+  std::vector<uint16_t> o(expected.o.size());
+  std::vector<float> lse(expected.lse.begin(), expected.lse.end());
+  for (size_t i = 0; i < o.size(); ++i) o[i] = float_to_fp16(float(expected.o[i]));
+  const auto o_row = [&](int64_t b, int64_t i) { return size_t((b * 5 + i) * 2 + 1) * 128 + 7; };
+  for (const auto& [b, i, counts] :
+       {std::tuple{0, 1, true}, {0, 2, false}, {0, 4, false}, {1, 0, true}, {1, 4, true}}) {
+    std::vector<uint16_t> wrong = o;
+    wrong[o_row(b, i)] = kPoison16;
+    CHECK(std::isinf(compare_o(p, wrong, expected).max_error) == counts);
+    std::vector<float> wrong_lse = lse;
+    wrong_lse[size_t((b * 2 + 1) * 5 + i)] = std::bit_cast<float>(kPoison32);
+    CHECK(std::isinf(compare_lse(p, wrong_lse, expected).max_error) == counts);
+  }
+}
+
+TEST_CASE("sinks and slopes are seeded and spread, and are made where they count") {
+  Problem p{Dtype::fp16, false, 6, 1, 1, 64, 1, 0};
+  CHECK(make_inputs(p, 1).sinks.empty());
+  CHECK(make_inputs(p, 1).slopes.empty());
+  const Inputs plain = make_inputs(p, 1);
+  p.sinks = p.alibi = p.slopes_by_entry = true;
+  const Inputs inputs = make_inputs(p, 1);
+  CHECK(inputs.q == plain.q);
+  CHECK(inputs.v == plain.v);
+  REQUIRE(inputs.sinks.size() == 64);
+  CHECK(*std::min_element(inputs.sinks.begin(), inputs.sinks.end()) < -2);
+  CHECK(*std::max_element(inputs.sinks.begin(), inputs.sinks.end()) > 8);
+  REQUIRE(inputs.slopes.size() == 6 * 64);
+  for (const float slope : {0.0f, 0.5f, 0.25f, 1 / 128.0f, 1 / 256.0f})
+    CHECK(std::count(inputs.slopes.begin(), inputs.slopes.end(), slope) > 10);
+  CHECK(make_inputs(p, 2).sinks != inputs.sinks);
+  CHECK(make_inputs(p, 2).slopes != inputs.slopes);
+  p.slopes_by_entry = false;
+  CHECK(make_inputs(p, 1).slopes.size() == 64);
+}
+
+TEST_CASE("a description names what is set") {
+  Problem p{Dtype::bf16, true, 2, 5, 6, 4, 2, 0, 64};
+  CHECK(describe(p) == "bf16 causal B=2 Sq=5 Skv=6 Hq=4 Hkv=2 D=64");
+  p.q_lengths = {{3, 4}, {1, 2}};
+  p.kv_lengths.used = std::vector<int64_t>(20, 6);
+  p.window = p.top_left = p.sinks = p.alibi = true;
+  p.window_left = 7;
+  p.head_dim_v = 32;
+  p.softcap = 20;
+  CHECK(describe(p) ==
+        "bf16 causal B=2 Sq=5 Skv=6 Hq=4 Hkv=2 D=64 Dv=32 packed_q=[3 4] used_q=[1 2] used_kv=[6 6 6 6 6 6 6 "
+        "6 ...] window=7,-1 "
+        "top-left softcap=20 sinks ALiBi");
 }
 
 TEST_CASE("a comparison finds the worst element and every kind of NaN") {
@@ -301,30 +444,51 @@ TEST_CASE("the tolerance follows small outputs, and says when it would let anyth
 }
 
 TEST_CASE("placements keep views apart and inside their buffers") {
-  const Problem p{Dtype::fp16, false, 3, 5, 5, 4, 2, 0};
-  for (const Layout layout :
-       {Layout::bshd, Layout::bhsd, Layout::fused_qkv, Layout::broadcast, Layout::padded}) {
-    const Placement place_ = place(p, layout);
-    std::vector<std::vector<int>> uses;
-    for (const int64_t elements : place_.buffer_elements) uses.emplace_back(size_t(elements), 0);
-    const auto mark = [&](const View& view, int64_t heads) {
-      for (int64_t b = 0; b < p.batch; ++b)
-        for (int64_t s = 0; s < 5; ++s)
+  Problem dense{Dtype::fp16, false, 3, 5, 5, 4, 2, 0, 128, 64};
+  Problem packed = dense;
+  packed.q_lengths.packed = packed.kv_lengths.packed = {2, 0, 5};
+  for (const Problem& p : {dense, packed}) {
+    const bool is_packed = !p.q_lengths.packed.empty();
+    for (const Layout layout :
+         {Layout::bshd, Layout::bhsd, Layout::fused_qkv, Layout::broadcast, Layout::padded}) {
+      const Placement place_ = place(p, layout);
+      std::vector<std::vector<int>> uses;
+      for (const int64_t elements : place_.buffer_elements) uses.emplace_back(size_t(elements), 0);
+      int64_t rows = 0;
+      const auto mark = [&](const View& view, const Lengths& lengths, int64_t heads, int64_t dim) {
+        for_each_row(p, lengths, 5, [&](int64_t, int64_t, int64_t b, int64_t s) {
+          ++rows;
           for (int64_t h = 0; h < heads; ++h)
-            for (int64_t d = 0; d < p.head_dim; ++d)
-              ++uses[size_t(view.buffer)].at(size_t(view.at(b, s, h) + d));
-      for (const int64_t stride : {view.offset, view.batch_stride, view.seq_stride, view.head_stride})
-        CHECK(stride % 8 == 0);
-    };
-    mark(place_.q, p.q_heads);
-    mark(place_.k, p.kv_heads);
-    mark(place_.v, p.kv_heads);
-    mark(place_.o, p.q_heads);
-    const int most = layout == Layout::broadcast ? 6 : 1;
-    for (const std::vector<int>& buffer : uses) {
-      CHECK(*std::max_element(buffer.begin(), buffer.end()) <= most);
-      CHECK(buffer.front() == 0);
-      CHECK(buffer.back() == 0);
+            for (int64_t d = 0; d < dim; ++d) ++uses[size_t(view.buffer)].at(size_t(view.at(b, s, h) + d));
+        });
+        for (const int64_t stride : {view.offset, view.seq_stride, view.head_stride}) CHECK(stride % 8 == 0);
+        CHECK((is_packed ? view.batch_stride == kNoStride : view.batch_stride % 8 == 0));
+      };
+      mark(place_.q, p.q_lengths, p.q_heads, 128);
+      mark(place_.k, p.kv_lengths, p.kv_heads, 128);
+      mark(place_.v, p.kv_lengths, p.kv_heads, 64);
+      mark(place_.o, p.q_lengths, p.q_heads, 64);
+      CHECK(rows == 4 * (is_packed ? 7 : 15));
+      CHECK(place_.lse_head_stride == (is_packed ? 7 : 5) + (layout == Layout::padded ? 3 : 0));
+      const int most = layout != Layout::broadcast ? 1 : is_packed ? 2 : 6;
+      for (const std::vector<int>& buffer : uses) {
+        CHECK(*std::max_element(buffer.begin(), buffer.end()) <= most);
+        CHECK(buffer.front() == 0);
+        CHECK(buffer.back() == 0);
+      }
     }
   }
+}
+
+TEST_CASE("rows of packed entries follow each other, and those that do not count are left out") {
+  Problem p{Dtype::fp16, false, 4, 5, 5, 1, 1, 0};
+  p.q_lengths = {{2, 0, 7, 1}, {1, 3, 9, 1}};
+  std::vector<std::array<int64_t, 4>> rows;
+  for_each_row(p, p.q_lengths, 5, [&](int64_t b, int64_t i, int64_t batch, int64_t s) {
+    rows.push_back({b, i, batch, s});
+  });
+  CHECK(
+      rows ==
+      std::vector<std::array<int64_t, 4>>{
+          {0, 0, 0, 0}, {2, 0, 0, 2}, {2, 1, 0, 3}, {2, 2, 0, 4}, {2, 3, 0, 5}, {2, 4, 0, 6}, {3, 0, 0, 9}});
 }
