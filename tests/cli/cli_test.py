@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line end to end on the simulated GPU: cli_test.py FA4 LIBFA4SIM PTX STUB_DRIVER GRAPH_DRIVER. Plain Python, no NumPy."""
+"""The command line end to end on the simulated GPU: cli_test.py FA4 LIBFA4SIM PTX STUB_DRIVER GRAPH_DRIVER [CLASS...]. Plain Python, no NumPy."""
 
 import json
 import math
@@ -43,7 +43,7 @@ def read_npy(path):
     raw = Path(path).read_bytes()
     length = struct.unpack_from("<H", raw, 8)[0]
     header = eval(raw[10:10 + length])  # our own file
-    code = {"<f2": "e", "<f4": "f", "<u2": "H"}[header["descr"]]
+    code = {"<f2": "e", "<f4": "f", "<u2": "H", "<i4": "i"}[header["descr"]]
     count = math.prod(header["shape"])
     return header, struct.unpack(f"<{count}{code}", raw[10 + length:])
 
@@ -281,7 +281,8 @@ class Run(unittest.TestCase):
         spoil("k", pack_npy("<f2", (2, 3, 2, D), bytes(4 * kv)), ["batch 2"])
         spoil("v", pack_npy("<f2", (1, 4, 2, D), bytes(2 * 8 * D)), ["sequence length 4"])
         spoil("v", pack_npy("<f2", (1, 3, 1, D), bytes(2 * 3 * D)), ["heads 1"])
-        spoil("v", pack_npy("<f2", (1, 3, 2, 64), bytes(2 * 6 * 64)), ["head dimension 64"])
+        spoil("k", pack_npy("<f2", (1, 3, 2, 64), bytes(2 * 6 * 64)), ["head dimension 64"])
+        spoil("k", pack_npy("<i4", files.shape_kv, bytes(4 * kv)), ["int32", "one type"])
         self.refused("--q", self.folder / "absent", "--k", self.folder / "absent", "--v", self.folder / "absent", says=["absent", "cannot be opened"])
         self.refused(*files.write("<f4"), says=["float32", "--dtype"])
         self.refused(*files.write("<u2"), "--dtype", "fp16", says=["uint16", "bfloat16"])
@@ -318,6 +319,209 @@ class Run(unittest.TestCase):
             text = fa4("run", "--seq-q", 1, "--heads", 1, "--kv-heads", 1)
             self.assertIn("no GPU to use", text)
             self.assertIn("libcuda.so.1", text)
+
+
+class General(unittest.TestCase):
+    """Windows, alignment, scores and lengths: what the general kernels take, on both architectures."""
+    GPUS = ("sm_100", "sm_90")
+    SMALL = ("--heads", 4, "--kv-heads", 2, "--sms", 3)
+
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = Path(self.temporary.name)
+        self.addCleanup(self.temporary.cleanup)
+
+    def save(self, name, descr, shape, numbers):
+        path = self.folder / name
+        path.write_bytes(pack_npy(descr, shape, struct.pack(f"<{len(numbers)}{'f' if descr == '<f4' else 'i'}", *numbers)))
+        return path
+
+    def lengths(self, *numbers, name="lengths.npy"):
+        return self.save(name, "<i4", (len(numbers),), numbers)
+
+    def refused(self, *arguments, says, command="run"):
+        o = self.folder / "o.npy"
+        device = ("--driver", GRAPHS) if command == "bench" else ("--driver", SIMULATOR)
+        outputs = ("--out", o) if command == "run" else ()
+        text = fa4(command, *device, *arguments, *outputs, expect=2)
+        for part in says:
+            self.assertIn(part, text)
+        self.assertNotIn("simulated on", text)
+        self.assertFalse(o.exists())
+
+    def test_each_option_against_the_reference(self):
+        problems = ((("--seq-q", 150, "--window", "40,3"), ["window=40,3", "LPT scheduler"]),
+                    (("--seq-q", 150, "--window", "-1,0"), ["window=-1,0", "f16_d128_causal"]),  # no general kernel is needed
+                    (("--seq-q", 150, "--seq-kv", 70, "--window", "9,-1", "--dtype", "bf16"), ["window=9,-1", "bf16_d128_general"]),
+                    (("--seq-q", 70, "--seq-kv", 150, "--causal", "--top-left"), ["top-left"]),
+                    (("--seq-q", 150, "--softcap", 1.5), ["softcap=1.5"]),
+                    (("--seq-q", 150, "--sinks", "--head-dim", 64), [" sinks", "f16_d64_general"]),
+                    (("--seq-q", 150, "--alibi"), [" ALiBi"]),
+                    (("--lengths-q", "100,0,270,7", "--causal"), ["B=4 Sq=270 Skv=270", "packed_q=[100 0 270 7] packed_kv=[100 0 270 7]"]),
+                    (("--cu-seqlens-q", "0,3,300", "--lengths-k", "150,20"), ["B=2 Sq=297 Skv=150", "packed_q=[3 297] packed_kv=[150 20]"]),
+                    (("--lengths-q", "60,80", "--seq-kv", 100), ["B=2 Sq=80 Skv=100", "packed_q=[60 80]"]),
+                    (("--lengths-q", "60,80", "--seq-q", 500), ["B=2 Sq=500 Skv=80"]),
+                    (("--batch", 2, "--seq-q", 100, "--seqused-q", "100,3", "--seqused-k", "0,99"), ["used_q=[100 3] used_kv=[0 99]"]),
+                    (("--lengths-q", "60,200", "--seqused-k", "9,150", "--window", "30,30", "--alibi", "--sinks"),
+                     ["packed_kv=[60 200] used_kv=[9 150]", "window=30,30", "sinks ALiBi"]))
+        for i, (arguments, says) in enumerate(problems):
+            for gpu in self.GPUS if i == len(problems) - 1 else self.GPUS[i % 2:][:1]:  # in turn, and the last on both
+                with self.subTest(gpu=gpu, arguments=arguments):
+                    text = run(*self.SMALL, *arguments, "--gpu", gpu, "--check")
+                    for part in (*says, "PASS"):
+                        self.assertIn(part, text)
+                    if "f16_d128_causal" not in says:
+                        self.assertIn("_general", text)
+
+    def test_an_image_that_does_otherwise_fails(self):
+        wrong = self.folder / "wrong.ptx"
+        wrong.write_text(Path(PTX).read_text().replace("ex2.approx.ftz.f32", "cos.approx.ftz.f32"))
+        for arguments in (("--lengths-q", "100,7"), ("--seq-q", 50, "--window", "5,5"), ("--seq-q", 50, "--softcap", 2), ("--seq-q", 50, "--sinks")):
+            self.assertIn("FAIL", run(*self.SMALL, *arguments, "--image", wrong, "--check", expect=1))
+
+    def test_the_work_is_that_of_the_pairs_that_are_seen(self):
+        gflop = lambda *arguments: float(re.search(r"work +(\S+) GFLOP", run(*self.SMALL, *arguments))[1])
+        pair = 4 * 4 * 128 * 1e-9
+        for arguments, pairs in ((("--seq-q", 100), 10000), (("--seq-q", 100, "--causal"), 5050), (("--seq-q", 100, "--window", "2,1"), 400 - 4),
+                                 (("--lengths-q", "100,20"), 10400), (("--lengths-q", "100,20", "--seqused-k", "10,0"), 1000),
+                                 (("--seq-q", 100, "--seq-kv", 50, "--causal", "--top-left"), 1275 + 50 * 50)):
+            self.assertAlmostEqual(gflop(*arguments) / (pair * pairs), 1, delta=1e-4)
+
+    def packed_files(self, files, q_lengths, kv_lengths, bhsd=False):
+        """The first rows of each batch entry of files, packed."""
+        arguments = ["--layout", "bhsd"] if bhsd else []
+        for name, shape, numbers, lengths in (("q", files.shape_q, files.q, q_lengths), ("k", files.shape_kv, files.k, kv_lengths),
+                                              ("v", files.shape_kv, files.v, kv_lengths)):
+            _, seq, heads, _ = shape
+            row = lambda b, s, h: numbers[((b * seq + s) * heads + h) * D:][:D]
+            places = [(b, s) for b, length in enumerate(lengths) for s in range(length)]
+            rows = [row(b, s, h) for h in range(heads) for b, s in places] if bhsd else [row(b, s, h) for b, s in places for h in range(heads)]
+            path = self.folder / f"packed_{name}.npy"
+            path.write_bytes(pack_npy("<f2", (heads, len(places), D) if bhsd else (len(places), heads, D), files.encode("<f2", sum(rows, []))))
+            arguments += [f"--{name}", path]
+        return arguments
+
+    def test_packed_files(self):
+        """Every way to say the same lengths gives the same file, whose rows are those of a dense file, entry by entry."""
+        files, q_lengths, kv_lengths = Files(self.folder, 3, 5, 70, 4, 2), (5, 0, 2), (70, 3, 9)
+        o_path, lse_path = self.folder / "o.npy", self.folder / "lse.npy"
+        outputs = ("--causal", "--out", o_path, "--lse", lse_path, "--check")
+        results = []
+        for lengths in (("--lengths-q", "5,0,2", "--lengths-k", "70,3,9"), ("--cu-seqlens-q", "0,5,5,7", "--lengths-k", self.lengths(70, 3, 9)),
+                        ("--lengths-q", "5,0,2", "--cu-seqlens-k", self.lengths(0, 70, 73, 82, name="sums.npy"))):
+            self.assertIn("PASS", run(*self.packed_files(files, q_lengths, kv_lengths), *lengths, *outputs))
+            header, o = read_npy(o_path)
+            lse_header, lse = read_npy(lse_path)
+            self.assertEqual((header["descr"], header["shape"]), ("<f2", (7, 4, D)))
+            self.assertEqual((lse_header["descr"], lse_header["shape"]), ("<f4", (4, 7)))
+            results.append((o, lse))
+        self.assertEqual(results[1:], 2 * results[:1])
+        run(*self.packed_files(files, q_lengths, kv_lengths, bhsd=True), "--lengths-q", "5,0,2", "--lengths-k", "70,3,9", *outputs)
+        header, by_head = read_npy(o_path)
+        self.assertEqual(header["shape"], (4, 7, D))
+        self.assertEqual([x for row in range(7) for h in range(4) for x in by_head[(h * 7 + row) * D:][:D]], list(o))
+        self.assertEqual(read_npy(lse_path)[1], lse)
+        # Used in part, the dense files are the same problem.
+        run(*files.write(), "--seqused-q", "5,0,2", "--seqused-k", "70,3,9", *outputs)
+        header, dense = read_npy(o_path)
+        _, dense_lse = read_npy(lse_path)
+        self.assertEqual(header["shape"], (3, 5, 4, D))
+        row = 0
+        for b in range(3):
+            for s in range(5):
+                for h in range(4):
+                    there, there_lse = dense[((b * 5 + s) * 4 + h) * D:][:D], dense_lse[(b * 4 + h) * 5 + s]
+                    if s < q_lengths[b]:
+                        self.assertEqual((there, there_lse), (o[(row * 4 + h) * D:][:D], lse[h * 7 + row]))
+                    else:
+                        self.assertEqual((there, there_lse), (D * (0.0,), -math.inf))
+                row += s < q_lengths[b]
+        # And as the formula has it.
+        one = Files(self.folder, 3, 5, 70, 4, 2)
+        expected, expected_lse = one.expected(0, 4, 1, causal=True)
+        self.assertLess(max(abs(x - y) for x, y in zip(o[(4 * 4 + 1) * D:][:D], expected)), 2e-3)
+        self.assertLess(abs(lse[7 + 4] - expected_lse), 1e-4)
+
+    def test_packed_q_and_k_of_equal_rows_share_lengths(self):
+        files = Files(self.folder, 2, 9, 9, 2, 1)
+        text = run(*self.packed_files(files, (9, 4), (9, 4)), "--lengths-q", "9,4", "--check")
+        self.assertIn("packed_q=[9 4] packed_kv=[9 4]", text)
+
+    def test_sinks_and_slopes_from_files(self):
+        files = Files(self.folder, 2, 3, 40, 4, 2)
+        o_path, lse_path = self.folder / "o.npy", self.folder / "lse.npy"
+        def lse_of(*arguments):
+            self.assertIn("PASS", run(*files.write(), *arguments, "--out", o_path, "--lse", lse_path, "--check"))
+            return read_npy(lse_path)[1]
+        plain = lse_of()
+        sinks = (-30.0, 1.25, 7.0, 20.0)
+        for i, lse in enumerate(lse_of("--sinks", self.save("sinks.npy", "<f4", (4,), sinks))):
+            self.assertAlmostEqual(lse, math.log(math.exp(plain[i]) + math.exp(sinks[i // 3 % 4])), delta=1e-4)
+        shared = self.save("slopes.npy", "<f4", (4,), (0.0, 0.5, 1.0, 0.125))
+        slopes = self.save("all_slopes.npy", "<f4", (2, 4), (0.0, 0.5, 1.0, 0.125, 0.25, 0.0, 2.0, 0.5))
+        first, own = lse_of("--alibi", shared), lse_of("--alibi", slopes)
+        self.assertEqual(first[:12], own[:12])
+        for i in (0, 1, 2, 15, 16, 17):  # slope 0
+            self.assertAlmostEqual(own[i], plain[i], delta=1e-5)
+        self.assertNotEqual(first[12:], own[12:])
+        # By the formula: batch 1, head 2, query 1, whose key is 38; slope 2.
+        q = files.q[((3 + 1) * 4 + 2) * D:][:D]
+        scores = [sum(x * y for x, y in zip(q, files.k[((40 + j) * 2 + 1) * D:][:D])) / math.sqrt(D) - 2 * abs(38 - j) for j in range(40)]
+        self.assertAlmostEqual(own[(4 + 2) * 3 + 1], math.log(sum(map(math.exp, scores))), delta=1e-4)
+        run(*files.write(), "--sinks", "--alibi", "--seed", 3, "--check")
+
+    def test_refusals(self):
+        for arguments, says in (
+                (("--window", "5"), ["--window", "LEFT,RIGHT"]), (("--window", "-2,0"), ["--window", "-2,0", "-1 for no bound"]),
+                (("--window", "3,x"), ["LEFT,RIGHT"]), (("--window", "1,2,3"), ["LEFT,RIGHT"]),
+                (("--softcap", -1), ["softcap is -1"]), (("--softcap", "nan"), ["softcap"]), (("--softcap", 3, "--alibi"), ["softcap is 3", "alibi"]),
+                (("--lengths-q", "5,x"), ["--lengths-q 5,x", "100,2000,7", ".npy"]), (("--lengths-q", "5,"), ["--lengths-q 5,"]),
+                (("--lengths-q", ""), ["--lengths-q", "nothing"]), (("--lengths-k", "5,-1"), ["--lengths-k: number 1 is -1", "0 to 2147483647"]),
+                (("--lengths-k", "2147483648"), ["number 0 is 2147483648"]), (("--lengths-k", "99999999999999999999"), ["--lengths-k 9999"]),
+                (("--lengths-q", "2000000000,2000000000"), ["total_q is 4000000000"]),
+                (("--lengths-q", "5", "--cu-seqlens-q", "0,5"), ["--lengths-q 5", "--cu-seqlens-q 0,5", "one of them"]),
+                (("--cu-seqlens-k", "0,5,4"), ["--cu-seqlens-k: number 2 is 4, behind 5"]), (("--cu-seqlens-k", "1,5"), ["from 1", "ascending from 0"]),
+                (("--cu-seqlens-k", "0"), ["--cu-seqlens-k: 1 numbers"]),
+                (("--lengths-q", "5,6", "--lengths-k", "3"), ["--lengths-k has 1 batch entries, but --lengths-q has 2"]),
+                (("--lengths-q", "5,6", "--batch", 3), ["--batch is 3", "--lengths-q has 2"]),
+                (("--lengths-q", "5,60", "--seq-q", 59), ["--seq-q is 59", "entry 1 of --lengths-q has 60", "60 or more"]),
+                (("--lengths-q", "5,6", "--seqused-k", "3,7"), ["--seqused-k: entry 1 is 7, but has 6 rows"]),
+                (("--seq-q", 5, "--seqused-q", "6"), ["--seqused-q: entry 0 is 6, but has 5 rows; 0 to 5"]),
+                (("--head-dim-v", 64), ["head_dim_v is 64 with head_dim 128"]), (("--head-dim-v", -8), ["head_dim_v is -8"]),
+                (("--sinks", self.folder / "absent.npy"), ["absent.npy", "cannot be opened"]),
+                (("--heads", 4, "--kv-heads", 1, "--sinks", self.save("s.npy", "<f4", (3,), (1, 2, 3))), ["--sinks", "(3,)", "(4,)"]),
+                (("--heads", 4, "--kv-heads", 1, "--sinks", self.lengths(1, 2, 3, 4)), ["--sinks", "int32", "float32 of shape (4,)"]),
+                (("--heads", 4, "--kv-heads", 1, "--alibi", self.save("a.npy", "<f4", (2, 4), range(8))), ["--alibi", "(2, 4)", "(4,) or (1, 4)"]),
+                (("--lengths-q", self.save("f.npy", "<f4", (2,), (1, 2))), ["--lengths-q", "float32", "int32 of rank 1"]),
+                (("--lengths-q", self.save("none.npy", "<i4", (0,), ())), ["--lengths-q", "no number"]),
+                (("--lengths-q", self.save("two.npy", "<i4", (1, 1), (1,))), ["(1, 1)", "rank 1"])):
+            for command in ("run", "check", "bench"):
+                with self.subTest(command=command, arguments=arguments):
+                    self.refused(*arguments, says=says, command=command)
+
+    def test_files_that_do_not_go_with_lengths_are_refused(self):
+        files = Files(self.folder, 2, 5, 9, 4, 2)
+        packed, dense = self.packed_files(files, (5, 2), (9, 4)), files.write()
+        both = ("--lengths-q", "5,2", "--lengths-k", "9,4")
+        self.refused(*packed, says=["packed_q.npy", "rank 3", "--lengths-q or --cu-seqlens-q", "rank 4"])
+        self.refused(*packed, "--lengths-q", "5,3", *both[2:], says=["--lengths-q: the lengths add up to 8", "packed_q.npy has 7 rows"])
+        self.refused(*packed, *both[:2], says=["--lengths-q: the lengths add up to 7", "packed_k.npy has 13 rows"])
+        self.refused(*packed, *both[:2], "--cu-seqlens-k", "0,9,12", says=["--cu-seqlens-k: the lengths add up to 12", "13 rows"])
+        self.refused(*dense, *both, says=["--lengths-q: --q", "rank 3"])
+        self.refused(*packed[:4], *dense[4:], *both, says=["--lengths-k: --v", "rank 3"])
+        self.refused(*packed[:2], *dense[2:], "--lengths-q", "5,1,1", says=["--lengths-q has 3 batch entries", "k.npy has batch 2"])
+        self.refused(*dense, "--seqused-q", "5,2,2", says=["--seqused-q has 3 batch entries", "q.npy has batch 2"])
+        self.refused(*dense, "--seqused-q", "5,6", says=["--seqused-q: entry 1 is 6, but has 5 rows"])
+        self.refused(*packed, *both, "--seq-q", 9, says=["--seq-q", "files have the shape"])
+        (self.folder / "v.npy").write_bytes(pack_npy("<f2", (2, 9, 2, 64), bytes(2 * 9 * 2 * 64 * 2)))
+        self.refused(*dense, says=["head_dim_v is 64 with head_dim 128"])
+
+    def test_check(self):
+        for gpu in self.GPUS:
+            for arguments in (("--lengths-q", "150,20,0", "--sinks"), ("--full", "--seq-q", 150, "--window", "20,5", "--alibi")):
+                text = fa4("check", "--driver", SIMULATOR, *self.SMALL, *arguments, "--gpu", gpu, "--seeds", 1)
+                self.assertIn("CLEAN", text)
+                self.assertIn("packed_kv=[150 20 0]" if "--sinks" in arguments else "window=20,5", text)
 
 
 L2_BYTES = 100000  # of the driver below
@@ -365,25 +569,57 @@ class Bench(unittest.TestCase):
             self.assertGreaterEqual(row["rows_checked"], 2 * row["copies"])
             self.assertLessEqual(row["max_error"], row["allowed_error"])
 
+    def test_general_problems(self):
+        """Rows are compared as the problem has them: of each option alone, one that it knew nothing of would be far off."""
+        report = self.folder / "report.json"
+        given = [{"lengths_q": [5, 0, 19], "causal": True, "batch": 3},
+                 {"lengths_q": [4, 6], "lengths_k": [20, 9], "seqused_k": [3, 9], "batch": 2},
+                 {"seq_q": 7, "seqused_q": [7, 0, 1, 2]},
+                 {"seq_q": 40, "window": [3, 1]}, {"seq_q": 9, "seq_kv": 30, "causal": True, "top_left": True},
+                 {"seq_q": 30, "softcap": 0.5}, {"seq_q": 4, "sinks": True}, {"seq_q": 40, "alibi": True}]
+        text = fa4(*self.SMALL, "--list", self.write_list(json.dumps(given)),
+                   "--with-lse", "--json", report)
+        self.assertNotIn("WRONG", text)
+        rows = json.loads(report.read_text())["measured"]
+        for g, row in zip(given, rows):
+            for key, value in g.items():
+                self.assertEqual(row["problem"][key], value)
+            self.assertLessEqual(row["max_error"], row["allowed_error"])
+            self.assertGreaterEqual(row["rows_checked"], 2 * row["copies"])
+        self.assertEqual(rows[0]["problem"]["lengths_k"], [5, 0, 19])
+        self.assertNotIn("window", rows[0]["problem"])
+        pairs = [15 + 190, 4 * 3 + 6 * 9, 7 * 10, 4 * (40 * 5 - (3 + 2 + 1) - 1), 4 * 45, 4 * 900, 4 * 16, 4 * 1600]
+        self.assertEqual([row["flop"] for row in rows], [4 * 2 * n * 128 for n in pairs])
+        slopes = self.folder / "slopes.npy"
+        slopes.write_bytes(pack_npy("<f4", (4, 2), struct.pack("<8f", *(2.0 ** -i for i in range(8)))))
+        text = fa4(*self.SMALL, "--seq-q", 30, "--alibi", slopes, "--window", "9,-1", "--sinks")
+        self.assertIn("window=9,-1 sinks ALiBi by entry", text)
+        self.assertNotIn("WRONG", text)
+
     def test_a_wrong_output_is_seen(self):
         with unittest.mock.patch.dict(os.environ, FA4_TEST_LOSE_LAUNCHES="1"):
             self.assertIn("WRONG", fa4(*self.SMALL, "--seq-q", 3, expect=1))
+            self.assertIn("WRONG", fa4(*self.SMALL, "--lengths-q", "3,0,0,1", expect=1))
 
     def test_the_host(self):
         report = self.folder / "report.json"
         text = fa4("bench", "--host", "--driver", GRAPHS, "--seq-q", 3, "--heads", 1, "--kv-heads", 1, "--calls", 10, "--json", report)
-        self.assertIn("parameter of 768 bytes", text)
+        self.assertIn("parameter of 896 bytes", text)
         host = json.loads(report.read_text())["host"]
         self.assertAlmostEqual(host["difference_us"], host["fa4_forward"]["median_us"] - host["cuLaunchKernel"]["median_us"])
 
     def test_refusals(self):
         for text, says in (('[{"seqq": 1}]', 'entry 0 has "seqq": 1'), ('[{"seq_q": 1.5}]', 'entry 0 has "seq_q": 1.5'),
                            ('[{}, 3]', "entry 1 is 3"), ("{}", "no array"), ("[]", "no array"), ("[", "no JSON"),
-                           ('[{"dtype": "fp32"}]', '"dtype": "fp32"')):
+                           ('[{"dtype": "fp32"}]', '"dtype": "fp32"'), ('[{"window": [1]}]', '"window": [1]'), ('[{"lengths_q": []}]', '"lengths_q": []'),
+                           ('[{"lengths_q": [1.5]}]', '"lengths_q": [1.5]'), ('[{"sinks": 3}]', '"sinks": 3'), ('[{"softcap": "a"}]', '"softcap": "a"'),
+                           ('[{}, {"softcap": -2}]', "softcap=-2: FA4_ERROR_INVALID_ARGUMENT: softcap is -2"), ('[{"lengths_k": [1, 2]}]', "--batch is 4")):
             self.assertIn(says, fa4(*self.SMALL, "--list", self.write_list(text), expect=2))
         self.assertIn("cannot be read", fa4(*self.SMALL, "--list", self.folder / "none", expect=2))
         self.assertIn("head_dim is 100", fa4(*self.SMALL, "--head-dim", 100, expect=2))
         self.assertIn("nothing to compute", fa4(*self.SMALL, "--seq-q", 0, expect=2))
+        self.assertIn("nothing to compute", fa4(*self.SMALL, "--lengths-q", "0,0,0,0", expect=2))
+        self.assertIn("--lengths-q excludes --table", fa4(*self.SMALL, "--table", "--lengths-q", "3,3,3,3", expect=2))
 
 
 class Hazards(unittest.TestCase):
@@ -716,6 +952,14 @@ class Info(unittest.TestCase):
         for part in ("simulated", "sm_100f cubin", "fa4_forward_f16_d128_full", "fa4_forward_bf16_d128_causal", "setmaxnreg", "softmax 0",
                      "sKV slot 2", "P1", "O1", "p_o_rescale", "256", "TMABar", "TCGen05Bar", "MBarrier", "corr_epi.empty"):
             self.assertIn(part, text)
+        for part in ("fa4_forward_bf16_d64_general", "The general kernels take", "Roles of a CTA: Blackwell, head dimension 128, general", "scheduler",
+                     "Barriers besides: Hopper, head dimension 64, general", "task.full", "task record 3"):
+            self.assertIn(part, text)
+        plain = text[text.index("Barriers: Hopper, head dimension 128 ("):text.index("Roles of a CTA: Hopper, head dimension 128, general")]
+        self.assertNotIn("task.full", plain)  # no barrier that the kernel has not
+        stages = re.findall(r"^  [\w.]+ +(\d+)  (?:MBarrier|TMABar|TCGen05Bar) ", text, flags=re.M)
+        self.assertGreater(len(stages), 30)
+        self.assertNotIn("0", stages)
         # Every kernel with its registers and shared memory, without stack and spills.
         rows = re.findall(r"^  (fa4_forward_\w+) +sm_\d+\w +(\d+) +(\d+) +0 B +0 B +(\d+) of 232448 B$", text, flags=re.M)
         self.assertEqual(len(rows), len(re.findall(r"^  fa4_forward_", text, flags=re.M)))
@@ -723,9 +967,14 @@ class Info(unittest.TestCase):
             self.assertLessEqual(int(threads) * int(registers), 65536, name)
             self.assertTrue(0 < int(shared) <= 232448, name)
 
+    def test_every_class_of_this_file_is_run(self):
+        parts = re.search(r"foreach part : \[(.*?)\]", Path(__file__).with_name("meson.build").read_text())[1]
+        classes = [name for name, value in globals().items() if isinstance(value, type) and issubclass(value, unittest.TestCase)]
+        self.assertEqual(sorted(re.findall(r"\w+", parts)), sorted(classes))
+
     def test_version(self):
         self.assertRegex(fa4("--version"), r"^fa4 \d+\.\d+\.\d+\n$")
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[6:])

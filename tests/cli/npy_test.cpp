@@ -83,6 +83,10 @@ TEST_CASE("what NumPy writes is read") {
       << npy("{'descr': '<u2', 'fortran_order': False, 'shape': (0, 4,)}", "");
   CHECK(read_npy(path).elements() == 0);
   CHECK(read_npy(path).type == NpyType::uint16);
+  std::ofstream(path, std::ios::binary)
+      << npy("{'descr': '<i4', 'fortran_order': False, 'shape': (3,)}", "abcdefghijkl");
+  CHECK(read_npy(path).type == NpyType::int32);
+  CHECK(read_npy(path).shape == std::vector<int64_t>{3});
   // Under Python 2, and bfloat16 of ml_dtypes.
   for (const char* descr : {"<V2", "|V2"}) {
     std::ofstream(path, std::ios::binary)
@@ -125,6 +129,8 @@ TEST_CASE("malformed files are refused with a sentence") {
                                       {"'<f8'", "array.astype(numpy.float32)"},
                                       {"'>f8'", "array.astype('<f4')"},
                                       {"'<i2'", "array.view(numpy.uint16)"},
+                                      {"'<i8'", "array.astype(numpy.int32)"},
+                                      {"'>i4'", "array.astype('<i4')"},
                                       {"'<c8'", "array.real"},
                                       {"'|O'", "Python objects"},
                                       {"'<V1'", "before saving"},
@@ -134,6 +140,7 @@ TEST_CASE("malformed files are refused with a sentence") {
     contains(sentence, descr);
     contains(sentence, remedy);
     contains(sentence, "float16 ('<f2')");
+    contains(sentence, "int32 ('<i4')");
   }
   contains(with("{'descr': '<f2', 'fortran_order': True, 'shape': (2, 3)}"), "numpy.ascontiguousarray");
   contains(with("{'descr': [('a', '<f2', (2,)), ('b', '<f4')], 'fortran_order': False, 'shape': (6,), }"),

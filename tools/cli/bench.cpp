@@ -40,73 +40,108 @@ double peak_flop_per_clock(const support::Gpu::Properties& gpu) {
 
 // --- which problems
 
-Problem problem_of(const RunRequest& r) {
-  return {r.dtype == "bf16" ? support::Dtype::bf16 : support::Dtype::fp16,
-          r.causal,
-          r.batch,
-          r.seq_q,
-          r.seq_kv,
-          r.q_heads,
-          r.kv_heads,
-          r.scale,
-          r.head_dim};
+BenchProblem bench_problem(const RunRequest& r) {
+  BenchProblem result{problem_of(r), {}};
+  if (const std::string why = why_unsupported(result.problem, r); !why.empty())
+    throw Refusal(fmt::format("{}: {}", support::describe(result.problem), why));
+  load_score_arrays(r, result.problem, result.arrays);
+  return result;
 }
 
 // 32,768 tokens a point.
-std::vector<Problem> built_in_table(const RunRequest& r) {
-  std::vector<Problem> all;
+std::vector<BenchProblem> built_in_table(RunRequest r) {
+  std::vector<BenchProblem> all;
+  r.seq_kv_given = false;
   for (const int64_t dim : {128, 64})
     for (const auto& [heads, kv_heads] : {std::pair(16, 16), {32, 8}})
       for (const int64_t seq : {1024, 4096, 16384})
         for (const bool causal : {false, true}) {
-          Problem p = problem_of(r);
-          p.causal = causal;
-          p.batch = 32768 / seq;
-          p.seq_q = p.seq_kv = seq;
-          p.q_heads = heads;
-          p.kv_heads = kv_heads;
-          p.head_dim = dim;
-          all.push_back(p);
+          r.causal = causal;
+          r.batch = 32768 / seq;
+          r.seq_q = seq;
+          r.q_heads = heads;
+          r.kv_heads = kv_heads;
+          r.head_dim = dim;
+          all.push_back(bench_problem(r));
         }
   return all;
 }
 
+// A list of lengths as the options take it: "[1,2]" without its brackets, or the name of a file.
+bool read_lengths_key(const json& value, std::string& lengths) {
+  const auto is_length = [](const json& length) { return length.is_number_integer(); };
+  if (value.is_array() && !value.empty() && std::ranges::all_of(value, is_length)) {
+    const std::string text = value.dump();
+    lengths = text.substr(1, text.size() - 2);
+    return true;
+  }
+  return false;
+}
+
 // A JSON array of objects; a key that is missing is as the options say, seq_kv as seq_q.
-std::vector<Problem> read_list(const std::string& path, const RunRequest& r) {
+std::vector<BenchProblem> read_list(const std::string& path, const RunRequest& given) {
   const auto refuse = [&](const std::string& what) {
-    return Refusal(
-        fmt::format("--list {}: {}; an array of objects with the keys batch, seq_q, seq_kv, heads, kv_heads, "
-                    "head_dim (numbers), "
-                    "causal (true or false) and dtype (\"fp16\" or \"bf16\") is accepted",
-                    path, what));
+    return Refusal(fmt::format(
+        "--list {}: {}; an array of objects with the keys batch, seq_q, seq_kv, heads, kv_heads, head_dim, "
+        "head_dim_v, softcap (numbers), causal, top_left, sinks, alibi (true or false), dtype (\"fp16\" or "
+        "\"bf16\"), "
+        "window ([left, right], -1 for no bound), lengths_q, lengths_k, seqused_q and seqused_k (arrays of "
+        "numbers) "
+        "is accepted",
+        path, what));
   };
   std::ifstream file(path);
   if (!file) throw refuse("the file cannot be read");
   const json list = json::parse(file, nullptr, false);
   if (!list.is_array() || list.empty())
     throw refuse(list.is_discarded() ? "this is no JSON" : "this is no array of shapes");
-  std::vector<Problem> all;
+  std::vector<BenchProblem> all;
   for (const json& entry : list) {
     if (!entry.is_object()) throw refuse(fmt::format("entry {} is {}", all.size(), entry.dump()));
-    Problem p = problem_of(r);
-    const std::pair<const char*, int64_t*> numbers[] = {{"batch", &p.batch},       {"seq_q", &p.seq_q},
-                                                        {"seq_kv", &p.seq_kv},     {"heads", &p.q_heads},
-                                                        {"kv_heads", &p.kv_heads}, {"head_dim", &p.head_dim}};
+    RunRequest r = given;
+    const std::pair<const char*, int64_t*> numbers[] = {
+        {"batch", &r.batch},          {"seq_q", &r.seq_q},       {"seq_kv", &r.seq_kv},
+        {"heads", &r.q_heads},        {"kv_heads", &r.kv_heads}, {"head_dim", &r.head_dim},
+        {"head_dim_v", &r.head_dim_v}};
+    const std::pair<const char*, bool*> switches[] = {{"causal", &r.causal}, {"top_left", &r.top_left}};
+    const std::pair<const char*, std::string*> arrays[] = {{"sinks", &r.sinks}, {"alibi", &r.alibi}};
+    const std::pair<const char*, std::string*> lengths[] = {{"lengths_q", &r.q_lengths.lengths},
+                                                            {"lengths_k", &r.kv_lengths.lengths},
+                                                            {"seqused_q", &r.q_lengths.seqused},
+                                                            {"seqused_k", &r.kv_lengths.seqused}};
+    const auto find = [](const auto& table, const std::string& key) {
+      const auto row = std::ranges::find_if(table, [&](const auto& r) { return key == r.first; });
+      return row == std::end(table) ? nullptr : row->second;
+    };
     for (const auto& item : entry.items()) {
       const std::string& key = item.key();
       const json& value = item.value();
-      const auto number = std::ranges::find_if(numbers, [&](const auto& n) { return key == n.first; });
-      if (number != std::end(numbers) && value.is_number_integer())
-        *number->second = value.get<int64_t>();
-      else if (key == "causal" && value.is_boolean())
-        p.causal = value.get<bool>();
+      int64_t* const number = find(numbers, key);
+      bool* const choice = find(switches, key);
+      std::string* const array = find(arrays, key);
+      std::string* const rows = find(lengths, key);
+      if (number != nullptr && value.is_number_integer())
+        *number = value.get<int64_t>();
+      else if (choice != nullptr && value.is_boolean())
+        *choice = value.get<bool>();
+      else if (array != nullptr && value.is_boolean())
+        *array = value.get<bool>() ? kSeeded : "";
+      else if (key == "softcap" && value.is_number())
+        r.softcap = value.get<double>();
       else if (key == "dtype" && (value == "fp16" || value == "bf16"))
-        p.dtype = value == "bf16" ? support::Dtype::bf16 : support::Dtype::fp16;
-      else
+        r.dtype = value;
+      else if (key == "window" && value.is_array() && value.size() == 2 && value[0].is_number_integer() &&
+               value[1].is_number_integer()) {
+        r.window = true;
+        r.window_left = value[0].get<int64_t>();
+        r.window_right = value[1].get<int64_t>();
+      } else if (rows == nullptr || !read_lengths_key(value, *rows))
         throw refuse(fmt::format("entry {} has \"{}\": {}", all.size(), key, value.dump()));
     }
-    if (entry.contains("seq_q") && !entry.contains("seq_kv")) p.seq_kv = p.seq_q;
-    all.push_back(p);
+    r.batch_given |= entry.contains("batch");
+    r.seq_q_given |= entry.contains("seq_q");
+    r.seq_kv_given = entry.contains("seq_kv") || (given.seq_kv_given && !entry.contains("seq_q"));
+    all.push_back(bench_problem(r));
   }
   return all;
 }
@@ -183,14 +218,14 @@ struct Measurement {
   BenchData::RowCheck check;
 };
 
-Measurement measure(const BenchDevice& bench, const Problem& problem, const support::GraphApi& api,
+Measurement measure(const BenchDevice& bench, const BenchProblem& given, const support::GraphApi& api,
                     Nvml& nvml) {
   support::Gpu& gpu = bench.gpu;
+  const Problem& problem = given.problem;
   fa4_forward_params params = bench.params(problem);
   Measurement result;
   result.problem = problem;
-  BenchData data(gpu, problem, bench.request.problem.seed, bench.request.lse,
-                 uint64_t(attribute(gpu, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)));
+  BenchData data(bench, given, params, uint64_t(attribute(gpu, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)));
   result.copies = data.copies();
   result.copies_wanted = data.copies_wanted();
   result.bytes = data.bytes();
@@ -292,17 +327,30 @@ json number_or_null(double value) {
   return value > 0 ? json(value) : json();
 }
 
+// The keys of a list; what a problem has not is left out.
+json problem_json(const Problem& p) {
+  json problem = {{"batch", p.batch},       {"seq_q", p.seq_q},
+                  {"seq_kv", p.seq_kv},     {"heads", p.q_heads},
+                  {"kv_heads", p.kv_heads}, {"head_dim", p.head_dim},
+                  {"causal", p.causal},     {"dtype", support::name_of(p.dtype)}};
+  if (p.v_dim() != p.head_dim) problem["head_dim_v"] = p.head_dim_v;
+  if (p.window) problem["window"] = {p.window_left, p.window_right};
+  if (p.top_left) problem["top_left"] = true;
+  if (p.softcap != 0) problem["softcap"] = p.softcap;
+  if (p.sinks) problem["sinks"] = true;
+  if (p.alibi) problem["alibi"] = true;
+  const std::pair<const char*, const std::vector<int64_t>*> lists[] = {{"lengths_q", &p.q_lengths.packed},
+                                                                       {"lengths_k", &p.kv_lengths.packed},
+                                                                       {"seqused_q", &p.q_lengths.used},
+                                                                       {"seqused_k", &p.kv_lengths.used}};
+  for (const auto& [key, lengths] : lists)
+    if (!lengths->empty()) problem[key] = *lengths;
+  return problem;
+}
+
 json row_json(const Measurement& m, const support::Gpu::Properties& gpu) {
   const Problem& p = m.problem;
-  return {{"problem",
-           {{"batch", p.batch},
-            {"seq_q", p.seq_q},
-            {"seq_kv", p.seq_kv},
-            {"heads", p.q_heads},
-            {"kv_heads", p.kv_heads},
-            {"head_dim", p.head_dim},
-            {"causal", p.causal},
-            {"dtype", support::name_of(p.dtype)}}},
+  return {{"problem", problem_json(p)},
           {"seconds",
            {{"median", percentile(m.seconds, 0.5)},
             {"min", m.seconds.front()},
@@ -333,16 +381,16 @@ void write_json(const std::string& path, const json& report) {
   if (!file.flush()) throw Refusal(fmt::format("--json {}: the file cannot be written", path));
 }
 
-int bench_gpu(const BenchDevice& bench, const std::vector<Problem>& problems, json report) {
+int bench_gpu(const BenchDevice& bench, const std::vector<BenchProblem>& problems, json report) {
   support::Gpu& gpu = bench.gpu;
   const support::GraphApi api(gpu);
   if (!api.missing().empty()) throw DeviceError(api.missing());
   Nvml nvml(pci_bus_id(gpu));
   if (!nvml.missing().empty()) fmt::print("  clock and power are unknown: {}\n", nvml.missing());
   size_t width = 0;
-  for (const Problem& problem : problems) {
-    bench.params(problem);  // all are refused before any is measured
-    width = std::max(width, support::describe(problem).size());
+  for (const BenchProblem& given : problems) {
+    bench.params(given.problem);  // all are refused before any is measured
+    width = std::max(width, support::describe(given.problem).size());
   }
   print_cells("problem", width,
               {"median us", "min us", "10 % to 90 % us", "TFLOP/s", "% peak", "SM MHz", "W"},
@@ -353,7 +401,8 @@ int bench_gpu(const BenchDevice& bench, const std::vector<Problem>& problems, js
   for (size_t i = 0; i < problems.size(); ++i) {
     const bool progress = isatty(STDERR_FILENO) != 0;
     if (progress) {
-      fmt::print(stderr, "\r\033[K  {} of {}: {}", i + 1, problems.size(), support::describe(problems[i]));
+      fmt::print(stderr, "\r\033[K  {} of {}: {}", i + 1, problems.size(),
+                 support::describe(problems[i].problem));
       std::fflush(stderr);
     }
     const Measurement m = measure(bench, problems[i], api, nvml);
@@ -371,9 +420,10 @@ int bench_gpu(const BenchDevice& bench, const std::vector<Problem>& problems, js
 }
 
 int bench_checked(const BenchRequest& request) {
-  std::vector<Problem> problems = request.table               ? built_in_table(request.problem)
-                                  : request.list_path.empty() ? std::vector{problem_of(request.problem)}
-                                                              : read_list(request.list_path, request.problem);
+  const std::vector<BenchProblem> problems = request.table ? built_in_table(request.problem)
+                                             : request.list_path.empty()
+                                                 ? std::vector{bench_problem(request.problem)}
+                                                 : read_list(request.list_path, request.problem);
   const DeviceChoice choice = choose_real_device(request.problem);
   support::AttentionDevice device(choice.library, choice.ordinal);
   if (device.simulated())
@@ -418,13 +468,17 @@ fa4_forward_params BenchDevice::params(const Problem& problem) const {
   if (status != FA4_OK)
     throw Refusal(
         fmt::format("{}: {}: {}", support::describe(problem), fa4_status_name(status), fa4_last_error()));
-  if (problem.q_elements() == 0)
-    throw Refusal(fmt::format("{}: there is nothing to compute", support::describe(problem)));
-  uint64_t workspace = 0;
-  if (fa4_workspace_size(context, &params, &workspace) != FA4_OK || workspace != 0)
-    throw DeviceError(fmt::format("{}: a workspace of {} bytes is wanted, which is not measured here",
-                                  support::describe(problem), workspace));
+  int64_t queries = 0;
+  for (int64_t b = 0; b < problem.batch; ++b) queries += problem.length_q(b);
+  if (queries == 0) throw Refusal(fmt::format("{}: there is nothing to compute", support::describe(problem)));
   return params;
+}
+
+uint64_t BenchDevice::workspace_bytes(const fa4_forward_params& params) const {
+  uint64_t bytes = 0;
+  if (const fa4_status status = fa4_workspace_size(context, &params, &bytes); status != FA4_OK)
+    throw support::AttentionError(status, fa4_last_error());
+  return bytes;
 }
 
 void BenchDevice::forward(const fa4_forward_params& params) const {

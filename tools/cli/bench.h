@@ -13,8 +13,8 @@
 namespace fa4::cli {
 
 struct BenchRequest {
-  RunRequest problem;     // shape, seed, mask, type, scale, scheduler and exponentials, device and driver
-  std::string list_path;  // a JSON array of shapes in place of one
+  RunRequest problem;     // all but files of Q, K and V, and outputs
+  std::string list_path;  // a JSON array of problems in place of one
   bool table = false;     // the built-in list in place of one
   int32_t max_ctas = 0;
   bool lse = false;
@@ -26,6 +26,11 @@ struct BenchRequest {
 
 int bench(const BenchRequest& request);
 
+struct BenchProblem {
+  support::Problem problem;
+  support::Inputs arrays;  // sinks and slopes alone
+};
+
 // What both kinds of measurement start from: a problem on the device that was chosen.
 struct BenchDevice {
   support::Gpu& gpu;
@@ -33,6 +38,7 @@ struct BenchDevice {
   const BenchRequest& request;
   // Everything but the tensors' addresses. Throws Refusal when the library has no kernel for the problem.
   fa4_forward_params params(const support::Problem& problem) const;
+  uint64_t workspace_bytes(const fa4_forward_params& params) const;
   void forward(const fa4_forward_params& params) const;
 };
 
@@ -40,6 +46,6 @@ struct BenchDevice {
 double percentile(const std::vector<double>& sorted, double p);
 
 // `fa4 bench --host`: prints and returns what --json gets.
-std::string bench_host(const BenchDevice& bench, const support::Problem& problem);
+std::string bench_host(const BenchDevice& bench, const BenchProblem& problem);
 
 }  // namespace fa4::cli

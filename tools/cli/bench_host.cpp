@@ -52,10 +52,11 @@ double seconds_of(const std::function<void()>& call) {
 
 }  // namespace
 
-std::string bench_host(const BenchDevice& bench, const support::Problem& problem) {
+std::string bench_host(const BenchDevice& bench, const BenchProblem& given) {
   support::Gpu& gpu = bench.gpu;
+  const support::Problem& problem = given.problem;
   fa4_forward_params params = bench.params(problem);
-  BenchData data(gpu, problem, bench.request.problem.seed, bench.request.lse, 0);
+  BenchData data(bench, given, params, 0);
   const support::Stream stream(gpu);
   data.point(params, 0);
   if (!bench.request.lse) params.lse = 0;

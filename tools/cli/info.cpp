@@ -59,7 +59,12 @@ void print_image() {
                fmt::format("{} B", k->stack_bytes), fmt::format("{} B", k->spill_store_bytes + k->spill_load_bytes),
                fmt::format("{} of {} B", kernel.shared_bytes, kMaxSharedBytes)});
   }
-  fmt::print("{}  Registers at launch; setmaxnreg then shares them out by role.\n", table.text());
+  fmt::print(
+      "{}  Registers at launch; setmaxnreg then shares them out by role.\n\n"
+      "  The general kernels take what masks, lengths and scores the others do not: a window, the diagonal from the top left, lengths\n"
+      "  of each batch entry (packed, used in part, or both), a softcap or ALiBi, sinks, and all of these together but a softcap with\n"
+      "  ALiBi. A problem that needs none of it, or whose window hides nothing, is one of the others.\n",
+      table.text());
 }
 
 std::vector<NameRecord> records(const Kernel& kernel, NameKind kind) {
@@ -82,6 +87,7 @@ void print_roles(const Kernel& kernel, const std::string& title) {
     if (role == "query") return "TMA loads of Q, and what the task is";
     if (role == "load") return has_query ? "TMA loads of K and V" : "TMA loads of Q, K and V";
     if (role == "store") return "TMA stores of O";
+    if (role == "scheduler") return "finds the tasks, by the lengths of batch entries, and hands them to the other roles";
     return "sleeps";
   };
   for (const NameRecord& r : roles) {
@@ -92,8 +98,15 @@ void print_roles(const Kernel& kernel, const std::string& title) {
   fmt::print("{}{}", heading(title), table.text());
 }
 
-void print_regions(const Kernel& kernel, NameKind kind, const std::string& title, const char* unit) {
+// `besides`: only those whose names another kernel has not; null: all.
+void print_regions(const Kernel& kernel, NameKind kind, const std::string& title, const char* unit, const Kernel* besides = nullptr) {
   std::vector<NameRecord> regions = records(kernel, kind);
+  if (besides != nullptr) {
+    const std::vector<NameRecord> there = records(*besides, kind);
+    std::erase_if(regions, [&](const NameRecord& r) {
+      return std::any_of(there.begin(), there.end(), [&](const NameRecord& t) { return t.name == std::string(r.name); });
+    });
+  }
   std::stable_sort(regions.begin(), regions.end(),
                    [](const NameRecord& a, const NameRecord& b) { return a.begin < b.begin; });
   Table table({"name", ">begin", ">end", fmt::format(">{}", unit)});
@@ -102,11 +115,13 @@ void print_regions(const Kernel& kernel, NameKind kind, const std::string& title
   fmt::print("{}{}", heading(title), table.text());
 }
 
-void print_barriers(const Kernel& kernel, const std::string& title) {
+// Those that the kernel has; with `besides`, and the other has not.
+void print_barriers(const Kernel& kernel, const std::string& title, const Kernel* besides = nullptr) {
   Table table({"barrier", ">stages", "flavour", ">arrivals", "who signals", "who waits"});
   Table meanings({"barrier", "a completed phase says"});
   for (uint32_t i = 0; i < kernel.barrier_rows; ++i) {
     const BarrierRow& row = kernel.barriers[i];
+    if (row.stages == 0 || (besides != nullptr && besides->barriers[i].stages != 0)) continue;
     const char* flavour = row.flavour == BarrierFlavour::tma       ? "TMABar"
                           : row.flavour == BarrierFlavour::tcgen05 ? "TCGen05Bar"
                                                                    : "MBarrier";
@@ -119,7 +134,7 @@ void print_barriers(const Kernel& kernel, const std::string& title) {
              meanings.text());
 }
 
-// What masks and element types do not change, for each head dimension.
+// What element types, and masks but for general kernels, do not change, for each head dimension.
 void print_architecture(const KernelList& list) {
   for (const Kernel& kernel : list) {
     if (!list.first_of_head_dim(kernel)) continue;
@@ -131,6 +146,19 @@ void print_architecture(const KernelList& list) {
     print_regions(kernel, NameKind::shared,
                   fmt::format("Shared-memory map: {} (bytes from the start of dynamic shared memory)", which), "bytes");
     print_barriers(kernel, fmt::format("Barriers: {} (arrivals, and bytes, that complete a phase)", which));
+
+    const auto general = std::find_if(list.begin(), list.end(), [&](const Kernel& k) {
+      return k.config.general() && k.config.qk_dim == kernel.config.qk_dim && k.config.v_dim == kernel.config.v_dim;
+    });
+    if (general == list.end()) continue;
+    // Of the same tiles; there may be others for short sequences.
+    const auto plain = std::find_if(list.begin(), list.end(), [&](const Kernel& k) {
+      return !k.config.general() && k.config.qk_dim == kernel.config.qk_dim && k.config.block_rows() == general->config.block_rows();
+    });
+    const Kernel& besides = plain == list.end() ? kernel : *plain;
+    print_roles(*general, fmt::format("Roles of a CTA: {}, general", which));
+    print_regions(*general, NameKind::shared, fmt::format("Shared memory besides: {}, general", which), "bytes", &besides);
+    print_barriers(*general, fmt::format("Barriers besides: {}, general", which), &besides);
   }
 }
 

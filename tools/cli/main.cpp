@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line: the options of every command.
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <iostream>
 #include <string>
 
@@ -17,7 +18,7 @@ using namespace fa4::cli;
 
 // Options that give a shape, and options that give files: one kind or the other.
 constexpr const char* kShapeOptions[] = {"--batch", "--seq-q", "--seq-kv", "--heads", "--kv-heads", "--head-dim",
-                                         "--seed"};
+                                         "--head-dim-v", "--seed"};
 constexpr const char* kFileOptions[] = {"--q", "--k", "--v"};
 
 void add_shape(CLI::App* run, RunRequest& r) {
@@ -30,7 +31,68 @@ void add_shape(CLI::App* run, RunRequest& r) {
       ->group(shape);
   run->add_option("--kv-heads", r.kv_heads, "K/V heads")->capture_default_str()->group(shape);
   run->add_option("--head-dim", r.head_dim, "Head dimension")->capture_default_str()->group(shape);
+  run->add_option("--head-dim-v", r.head_dim_v, "Head dimension of V and O; default: as --head-dim")->group(shape);
   run->add_option("--seed", r.seed, "Seed of the inputs")->capture_default_str()->group(shape);
+}
+
+CLI::Option* add_text(CLI::App* command, const std::string& name, std::string& text, const std::string& type,
+                      const std::string& meaning) {
+  return command->add_option(name, text, meaning)
+      ->type_name(type)
+      ->check([](const std::string& given) { return given.empty() ? "nothing is given" : std::string(); }, "");
+}
+
+void set_window(RunRequest& r, const std::string& text) {
+  const size_t comma = text.find(',');
+  const auto bound = [&](const std::string& part, int64_t& keys) {
+    const char* const end = part.data() + part.size();
+    const auto [behind, error] = std::from_chars(part.data(), end, keys);
+    return error == std::errc() && behind == end && keys >= -1;
+  };
+  if (comma == std::string::npos || !bound(text.substr(0, comma), r.window_left) ||
+      !bound(text.substr(comma + 1), r.window_right))
+    throw CLI::ValidationError("--window", text + ": LEFT,RIGHT is accepted, each a number of keys, or -1 for no bound");
+  r.window = true;
+}
+
+// What a general kernel takes of a problem: masks and scores, and lengths of batch entries.
+void add_features(CLI::App* command, RunRequest& r) {
+  const char* problem = "Problem";
+  command
+      ->add_option_function<std::string>(
+          "--window", [&r](const std::string& text) { set_window(r, text); },
+          "So many keys before and behind its diagonal a query sees, besides the one on it; -1: all on that side")
+      ->type_name("LEFT,RIGHT")
+      ->group(problem);
+  command
+      ->add_flag("--top-left", r.top_left,
+                 "The diagonal of --causal, --window and --alibi goes through the first query and the first key: query i's key is i, "
+                 "not i + seq-kv - seq-q")
+      ->group(problem);
+  command->add_option("--softcap", r.softcap, "Scores become X tanh(score / X)")->type_name("X")->group(problem);
+  add_text(command, "--sinks", r.sinks, "[FILE]", "One more logit in the sum of each query head's rows: .npy float32 (heads)")
+      ->expected(0, 1)
+      ->default_str(kSeeded)
+      ->group(problem);
+  add_text(command, "--alibi", r.alibi, "[FILE]",
+           "Scores lose slope * distance from the diagonal: slopes as .npy float32 (heads) or (batch, heads)")
+      ->expected(0, 1)
+      ->default_str(kSeeded)
+      ->group(problem);
+  const char* lengths = "Lengths of batch entries: a list such as 100,2000,7, or FILE.npy, int32";
+  for (const char side : {'q', 'k'}) {
+    LengthOptions& given = side == 'q' ? r.q_lengths : r.kv_lengths;
+    const std::string names = side == 'q' ? "Q and O" : "K and V", end(1, side);
+    add_text(command, "--lengths-" + end, given.lengths, "LIST",
+             names + " lie packed, (rows, heads, head dimension): rows of each entry" +
+                 (side == 'q' ? "" : "; default: as --lengths-q, without --seq-kv"))
+        ->group(lengths);
+    add_text(command, "--cu-seqlens-" + end, given.cu_seqlens, "LIST",
+             "The same as prefix sums: 0 and where each entry ends, 0,100,2100,2107")
+        ->group(lengths);
+    add_text(command, "--seqused-" + end, given.seqused, "LIST", "Of each entry of " + names + " only so many rows count")
+        ->group(lengths);
+  }
 }
 
 void add_problem(CLI::App* run, RunRequest& r) {
@@ -77,7 +139,7 @@ void add_device(CLI::App* run, RunRequest& r,
                   "Host threads of the simulation; default: all cores. Changes no result")
       ->check(CLI::Range(1, 1024))
       ->group("Device");
-  run->add_option("--scheduler", r.scheduler, "auto: LPT for causal problems, else linear")
+  run->add_option("--scheduler", r.scheduler, "auto: linear where no key is masked, else LPT; entries with lengths of their own have an order of their own")
       ->check(CLI::IsMember({"auto", "linear", "lpt"}))
       ->default_str("auto")
       ->group("Device");
@@ -96,14 +158,15 @@ CLI::App* add_run(CLI::App& app, RunRequest& r) {
 
   const char* files = "Files in place of a shape";
   run->add_option("--q", r.q_path,
-                  "Queries, .npy of rank 4: float16, bfloat16 as uint16 or as ml_dtypes saves it with --dtype bf16, "
-                  "or float32 with --dtype")
+                  "Queries, .npy of rank 4, or 3 with --lengths-q: float16, bfloat16 as uint16 or as ml_dtypes saves it with "
+                  "--dtype bf16, or float32 with --dtype")
       ->group(files);
   run->add_option("--k", r.k_path, "Keys, .npy")->group(files);
   run->add_option("--v", r.v_path, "Values, .npy")->group(files);
-  run->add_option("--out", r.out_path, "Write O here, .npy: float16, or bfloat16 as uint16")->group("Outputs and layout");
+  run->add_option("--out", r.out_path, "Write O here, .npy: float16, or bfloat16 as uint16; 0 in rows that do not count")->group("Outputs and layout");
   run->add_option("--lse", r.lse_path,
-                  "Write the natural log-sum-exp here, .npy float32 (batch, heads, seq-q)")
+                  "Write the natural log-sum-exp here, .npy float32 (batch, heads, seq-q), packed (heads, rows); -inf in rows that do "
+                  "not count")
       ->group("Outputs and layout");
   run->add_option_function<std::string>(
          "--layout", [&r](const std::string& text) { r.bhsd = text == "bhsd"; },
@@ -112,6 +175,7 @@ CLI::App* add_run(CLI::App& app, RunRequest& r) {
       ->default_str("bshd")
       ->group("Outputs and layout");
   add_problem(run, r);
+  add_features(run, r);
 
   add_device_kind(run, r.device, "auto takes a supported GPU, else the simulated one");
   add_device(run, r);
@@ -132,7 +196,6 @@ CLI::App* add_check(CLI::App& app, CheckRequest& r) {
       "Without arguments: a small causal problem with grouped heads and tails on 3 SMs.\n"
       "Exit codes: 0 clean, 1 findings, 2 could not run.");
   r.problem.seq_q = 300;
-  r.problem.seq_kv = 300;
   r.problem.q_heads = 4;
   r.problem.kv_heads = 2;
   r.problem.causal = true;
@@ -146,6 +209,7 @@ CLI::App* add_check(CLI::App& app, CheckRequest& r) {
       ->check(CLI::IsMember({"fp16", "bf16"}))
       ->group("Problem");
   check->add_option("--scale", r.problem.scale, "Softmax scale; default: 1 / sqrt(head dimension)")->group("Problem");
+  add_features(check, r.problem);
   add_device(check, r.problem);
   check
       ->add_option("--image", r.image_path,
@@ -218,16 +282,19 @@ CLI::App* add_bench(CLI::App& app, BenchRequest& r) {
       "Exit codes: 0 done, 1 an output was wrong, 2 the request was refused or there is no GPU, 3 the device failed.");
   add_shape(bench, r.problem);
   add_problem(bench, r.problem);
+  add_features(bench, r.problem);
   const char* several = "Several problems";
-  CLI::Option* list = bench->add_option("--list", r.list_path, "JSON array of shapes: keys batch, seq_q, seq_kv, heads, kv_heads, head_dim, "
-                                                               "causal, dtype; what is missing is as the options say")
+  CLI::Option* list = bench->add_option("--list", r.list_path, "JSON array of problems: docs/bench.md has the keys; what is missing is as the "
+                                                               "options say")
                           ->group(several);
   CLI::Option* table = bench->add_flag("--table", r.table, "24 shapes of 32768 tokens: head dimension 128, 64; heads 16/16, 32/8; length 1024, "
                                                            "4096, 16384; full, causal")
                            ->excludes(list)
                            ->group(several);
+  for (const char* lengths : {"--lengths-q", "--cu-seqlens-q", "--seqused-q", "--lengths-k", "--cu-seqlens-k", "--seqused-k"})
+    table->excludes(bench->get_option(lengths));
   const char* launch = "Launch";
-  bench->add_option("--scheduler", r.problem.scheduler, "auto: LPT for causal problems, else linear")
+  bench->add_option("--scheduler", r.problem.scheduler, "auto: linear where no key is masked, else LPT; entries with lengths of their own have an order of their own")
       ->check(CLI::IsMember({"auto", "linear", "lpt"}))
       ->capture_default_str()
       ->group(launch);
@@ -252,6 +319,12 @@ CLI::App* add_bench(CLI::App& app, BenchRequest& r) {
   return bench;
 }
 
+void note_given(const CLI::App& command, RunRequest& request) {
+  request.batch_given = command.count("--batch") != 0;
+  request.seq_q_given = command.count("--seq-q") != 0;
+  request.seq_kv_given = command.count("--seq-kv") != 0;
+}
+
 // "" or what is wrong with the combination of options.
 std::string contradiction(const CLI::App& run, const RunRequest& request) {
   if (run.count("--scale") && request.scale == 0)
@@ -261,8 +334,9 @@ std::string contradiction(const CLI::App& run, const RunRequest& request) {
   if (given_file.empty()) return "";
   if (!missing_file.empty())
     return given_file + " needs " + missing_file + ": Q, K and V all come from files, or none of them";
+  const bool seeded = request.sinks == kSeeded || request.alibi == kSeeded;
   for (const char* shape : kShapeOptions)
-    if (run.count(shape))
+    if (run.count(shape) && !(seeded && shape == std::string("--seed")))
       return std::string(shape) + " is given beside --q, --k and --v, whose files have the shape";
   return "";
 }
@@ -297,22 +371,21 @@ int main(int argc, char** argv) {
   if (info->parsed()) return fa4::cli::info(driver, gpu);
   if (verify_command->parsed()) return fa4::cli::verify(verify_request);
   if (check_command->parsed()) {
-    if (check_command->count("--seq-q") && !check_command->count("--seq-kv"))
-      check_request.problem.seq_kv = check_request.problem.seq_q;
+    note_given(*check_command, check_request.problem);
     return fa4::cli::check(check_request);
   }
   if (time_command->parsed()) {
-    if (!time_command->count("--seq-kv")) time_request.problem.seq_kv = time_request.problem.seq_q;
+    note_given(*time_command, time_request.problem);
     return fa4::cli::predict(time_request);
   }
   if (bench_command->parsed()) {
-    if (!bench_command->count("--seq-kv")) bench_request.problem.seq_kv = bench_request.problem.seq_q;
+    note_given(*bench_command, bench_request.problem);
     return fa4::cli::bench(bench_request);
   }
   if (const std::string wrong = contradiction(*run_command, request); !wrong.empty()) {
     std::cerr << "fa4 run: " << wrong << '\n';
     return kRefused;
   }
-  if (!run_command->count("--seq-kv")) request.seq_kv = request.seq_q;
+  note_given(*run_command, request);
   return run(request);
 }

@@ -22,18 +22,17 @@ namespace fa4::cli {
 namespace {
 
 constexpr const char* kAccepted =
-    "float16 ('<f2'), float32 ('<f4') and bfloat16 as uint16 ('<u2') or as ml_dtypes saves it ('<V2') are "
-    "accepted";
+    "float16 ('<f2'), float32 ('<f4') and bfloat16 as uint16 ('<u2') or as ml_dtypes saves it ('<V2'), and "
+    "for lengths int32 "
+    "('<i4'), are accepted";
 
 struct TypeName {
   std::string_view descr;
   NpyType type;
 };
-constexpr TypeName kTypes[] = {{"<f2", NpyType::float16},
-                               {"<f4", NpyType::float32},
-                               {"<u2", NpyType::uint16},
-                               {"<V2", NpyType::void16},
-                               {"|V2", NpyType::void16}};
+constexpr TypeName kTypes[] = {{"<f2", NpyType::float16}, {"<f4", NpyType::float32},
+                               {"<u2", NpyType::uint16},  {"<i4", NpyType::int32},
+                               {"<V2", NpyType::void16},  {"|V2", NpyType::void16}};
 
 // What to do about element types that are not accepted, by their beginning; the first row that fits holds.
 struct Remedy {
@@ -50,6 +49,8 @@ constexpr Remedy kRemedies[] = {
     {"<f", "a wide float", "array.astype(numpy.float32) rounds it"},
     {"<i2", "int16",
      "array.view(numpy.uint16) if these are the bits of bfloat16, else array.astype(numpy.float32)"},
+    {"<i8", "int64", "array.astype(numpy.int32) if these are lengths, else array.astype(numpy.float32)"},
+    {">i4", "big-endian int32", "array.astype('<i4') makes it little-endian"},
     {"|O", "Python objects", "array.astype(numpy.float32) if each is a number"},
     {"<c", "complex numbers", "array.real is a float array"},
     {"|V", "elements without a type, as ml_dtypes saves its formats",
@@ -219,13 +220,15 @@ const char* name_of(NpyType type) {
       return "float32";
     case NpyType::uint16:
       return "uint16";
+    case NpyType::int32:
+      return "int32";
     case NpyType::void16:
       return "2-byte void";
   }
   return "?";
 }
 size_t bytes_of(NpyType type) {
-  return type == NpyType::float32 ? 4 : 2;
+  return type == NpyType::float32 || type == NpyType::int32 ? 4 : 2;
 }
 
 int64_t NpyArray::elements() const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npy files: float16, float32, and bfloat16 as uint16 or as the 2-byte void type that ml_dtypes and JAX
-// save; little-endian, C order. Whatever else a file may be is refused with a sentence that names the file,
-// what it holds and what to do about it.
+// .npy files: float16, float32, bfloat16 as uint16 or as the 2-byte void type that ml_dtypes and JAX save,
+// and int32; little-endian, C order. Whatever else a file may be is refused with a sentence that names the
+// file, what it holds and what to do about it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fa4::cli {
 
-enum class NpyType { float16, float32, uint16, void16 };
+enum class NpyType { float16, float32, uint16, void16, int32 };
 const char* name_of(NpyType type);
 size_t bytes_of(NpyType type);
 

@@ -69,15 +69,19 @@ void print_plan(const Loaded& loaded, const RunRequest& request, support::Attent
   const fa4_forward_params params = dry_params(loaded.problem, request);
   Plan plan{};
   Message message;
-  if (plan_forward(params, {&kernels_of(device.gpu().properties()), sms}, plan, message) != FA4_OK) throw Refusal(message.text());
+  if (plan_forward(params, {&kernels_of(device.gpu().properties()), sms}, plan, message) != FA4_OK)
+    throw Refusal(message.text());
   if (plan.grid == 0) {
     line("kernel", "none: there is nothing to compute");
     return;
   }
-  line("kernel",
-       fmt::format("{}, {} scheduler, {} tasks on {} CTAs of {} threads{}", plan.kernel->entry,
-                   plan.params.order.kind == SchedulerKind::lpt ? "LPT" : "linear", plan.params.order.task_count,
-                   plan.grid, plan.kernel->threads, device.simulated() ? ", from PTX" : ""));
+  const std::string tasks = has_own_lengths(params)
+                                ? std::string("tasks counted out as the lengths say")
+                                : fmt::format("{} scheduler, {} tasks",
+                                              plan.params.order.kind == SchedulerKind::lpt ? "LPT" : "linear",
+                                              plan.params.order.task_count);
+  line("kernel", fmt::format("{}, {} on {} CTAs of {} threads{}", plan.kernel->entry, tasks, plan.grid,
+                             plan.kernel->threads, device.simulated() ? ", from PTX" : ""));
 }
 
 void print_role_table(const Kernel& kernel, const fa4sim_counters& counters) {
@@ -210,6 +214,8 @@ int run_checked(const RunRequest& request) {
   const uint32_t sms = request.sms ? request.sms : uint32_t(properties.sm_count);
   line("problem", fmt::format("{}, scale {:.7g}, {}", support::describe(problem), problem.effective_scale(),
                               loaded.source));
+  line("work",
+       fmt::format("{:.5g} GFLOP, of pairs of a query and a key that it sees", mma_flop(problem) * 1e-9));
   std::string limit;
   if (!device.simulated() && request.sms) limit = fmt::format(", at most {} CTAs", request.sms);
   line("device", fmt::format("{}, {} SMs{}", properties.name,
