@@ -93,7 +93,7 @@ const Op* clock64(Warp& w, const Op* op, Mask mask) {
   return op + 1;
 }
 
-// setmaxnreg: the registers of an SM are a pool; .inc waits until it has enough (mode 1).
+// setmaxnreg: .dec gives registers to a pool of the CTA, in which there are none at launch; .inc waits until it has enough (mode 1).
 const Op* setmaxnreg(Warp& w, const Op* op, Mask mask) {
   if (!whole_warp(w, op, mask)) return nullptr;
   Cta& cta = *w.cta;

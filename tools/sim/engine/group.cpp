@@ -203,7 +203,7 @@ void Group::start(size_t slot, uint32_t rank, Cluster& cluster) {
   const uint32_t warps = (cta.threads + kLanes - 1) / kLanes;
   cta.setmaxnreg_history.assign((warps + 3) / 4, {});
   cta.warpgroups.assign((warps + 3) / 4, {});
-  cta.register_pool = kRegisterFile - std::min(kRegisterFile, warps * kLanes * code.launch_registers);
+  cta.register_pool = 0;  // what the launch left over is nobody's
   cta.in_flight = 0;
   cta.tensor_core_free = cta.last_mma_done = cta.tma_free = 0;
   cta.instructions = 0;
