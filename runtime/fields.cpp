@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row for each number of fa4_forward_params, in the order of the struct.
+// One row for each number of fa4_forward_params but the head dimensions, in the order of the struct.
 #include "fields.h"
 
 namespace fa4 {
@@ -54,7 +54,6 @@ constexpr Field<int64_t> kNumbers[] = {
     {"kv_heads", &P::kv_heads, 1, kMaxHeads, kInvalid, kUnsupported},
     {"total_q", &P::total_q, 0, kMaxSequence, kInvalid, kUnsupported, nullptr, &kCuSeqlensQ},
     {"total_k", &P::total_k, 0, kMaxSequence, kInvalid, kUnsupported, nullptr, &kCuSeqlensK},
-    {"head_dim_v", &P::head_dim_v, 0, kNoLimit, kInvalid, kInvalid, "0 (that of Q and K) or more is accepted"},
     {"block_table_stride", &P::block_table_stride, 0, kNoLimit, kInvalid, kInvalid, "0 or more is accepted", &kBlockTable},
     {"page_size", &P::page_size, 1, kMaxSequence, kInvalid, kUnsupported, nullptr, &kBlockTable},
     {"num_pages", &P::num_pages, 1, kMaxPages, kInvalid, kUnsupported, nullptr, &kBlockTable},

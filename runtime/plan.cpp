@@ -25,13 +25,15 @@ bool are_pieces_apart(int64_t dim) {
   return dim % kPieceColumns != 0;
 }
 
-// Boxes of `box_rows` rows, of which `packed_heads` heads take turns. General: the map of a general kernel.
+// Boxes of `box_rows` rows, of which `packed_heads` heads take turns, and of all `tile_pieces` of a tile or of one. General: the map of a
+// general kernel.
 void describe(const fa4_forward_params& problem, const fa4_tensor& tensor, const Side& side, bool general, int64_t heads, int64_t dim,
-              int64_t packed_heads, int box_rows, TensorMapDescription& map) {
+              int64_t packed_heads, int box_rows, int tile_pieces, TensorMapDescription& map) {
   // A map has no empty dimension. Without keys it describes one row that the kernel never loads, at an address that is
   // some tensor's: a copy from a map at null faults on Hopper, though all of its box lies outside.
   const bool empty = side.rows == 0;
-  const int64_t pieces = general || are_pieces_apart(dim) ? 1 : dim / kPieceColumns;  // of a box
+  const bool apart = general || are_pieces_apart(dim);
+  const int64_t pieces = apart ? 1 : dim / kPieceColumns;
   const auto dimension = [&](int index, int64_t extent, uint64_t stride) {
     map.extents[index] = static_cast<uint64_t>(extent);
     map.strides[index - 1] = stride;
@@ -54,7 +56,7 @@ void describe(const fa4_forward_params& problem, const fa4_tensor& tensor, const
     dimension(4, side.entries, stride_bytes(side.entries, tensor.batch_stride));
   }
   const uint32_t box[] = {kPieceColumns, static_cast<uint32_t>(packed_heads), static_cast<uint32_t>(box_rows / packed_heads),
-                          static_cast<uint32_t>(pieces), 1};
+                          static_cast<uint32_t>(apart ? 1 : tile_pieces), 1};
   std::copy(std::begin(box), std::end(box), map.box);
 }
 
@@ -155,10 +157,10 @@ fa4_status plan_forward(const fa4_forward_params& problem, const DeviceTraits& d
   plan.grid = static_cast<uint32_t>(std::min(tasks, ctas));
   const int64_t packed = packing.packed_heads;
   const int64_t qk_dim = problem.head_dim, v_dim = head_dim_v(problem);
-  describe(problem, problem.q, q_rows, general, problem.q_heads, qk_dim, packed, config.tile_rows, plan.q);
-  describe(problem, problem.k, keys, general, problem.kv_heads, qk_dim, 1, config.block_keys, plan.k);
-  describe(problem, problem.v, keys, general, problem.kv_heads, v_dim, 1, config.block_keys, plan.v);
-  describe(problem, problem.o, q_rows, general, problem.q_heads, v_dim, packed, config.tile_rows, plan.o);
+  describe(problem, problem.q, q_rows, general, problem.q_heads, qk_dim, packed, config.tile_rows, config.qk_pieces(), plan.q);
+  describe(problem, problem.k, keys, general, problem.kv_heads, qk_dim, 1, config.block_keys, config.qk_pieces(), plan.k);
+  describe(problem, problem.v, keys, general, problem.kv_heads, v_dim, 1, config.block_keys, config.v_pieces(), plan.v);
+  describe(problem, problem.o, q_rows, general, problem.q_heads, v_dim, packed, config.tile_rows, config.v_pieces(), plan.o);
 
   AttentionParams& params = plan.params;
   params.lse = reinterpret_cast<float*>(problem.lse);

@@ -31,29 +31,20 @@ int64_t packed_heads_of(const fa4_forward_params& params, const Config& config) 
   return std::min(ratio & -ratio, int64_t{config.tile_rows});  // their gcd: tile_rows is a power of two
 }
 
-constexpr int64_t kDimStep = 8, kMostDim = 256;  // of head dimensions: 16 bytes, and more than any kernel takes
-
-// Puts "multiples of 8 from 8 to 128 and 192 are supported" behind the message: the dimensions for which `takes` holds.
-template <typename Takes>
-void append_supported(const Takes& takes, Message& message) {
-  int64_t first = 0;  // of a range, once it has begun
-  int64_t count = 0;
-  const char* separator = "";
-  for (int64_t dim = kDimStep; dim <= kMostDim; dim += kDimStep) {
-    if (!takes(dim)) continue;
-    ++count;
-    if (first == 0) first = dim;
-    if (takes(dim + kDimStep)) continue;
-    if (first < dim) {
-      message.append("%smultiples of 8 from %lld to %lld", separator, static_cast<ll>(first), static_cast<ll>(dim));
-    } else {
-      message.append("%s%lld", separator, static_cast<ll>(dim));
-    }
-    separator = " and ";
-    first = 0;
-  }
-  message.append(count == 1 ? " is supported" : " are supported");
+// The largest head dimension that there are kernels for. For every element type and mask there is one that has it on both sides, and
+// takes with it every pair of multiples of 8 up to it.
+constexpr int64_t most_head_dim(const KernelList& kernels) {
+  int64_t most = 0;
+  for (const Kernel& kernel : kernels) most = std::max<int64_t>(most, kernel.config.qk_dim);
+  return most;
 }
+static_assert(std::all_of(std::begin(kArchitectures), std::end(kArchitectures), [](const KernelList* kernels) {
+  const int64_t most = most_head_dim(*kernels);
+  for (const ElementType element : {ElementType::f16, ElementType::bf16})
+    for (const MaskKind mask : {MaskKind::full, MaskKind::causal, MaskKind::band})
+      if (kernels->find(element, mask, most, most, INT64_MAX) == nullptr) return false;
+  return true;
+}));
 
 // The band, and from where on a bound hides no key of the problem, whose entries all have the same lengths.
 struct Reach {
@@ -76,25 +67,16 @@ Reach reach_of(const fa4_forward_params& params) {
           .shift = diagonal - bottom_right};
 }
 
-// Why no kernel takes it.
-fa4_status refuse_kernel(const fa4_forward_params& params, const KernelList& kernels, Message& message) {
-  const auto takes = [&](int64_t qk_dim, int64_t v_dim) {
-    return std::any_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) { return kernel.takes(qk_dim, v_dim); });
-  };
-  const auto takes_qk = [&](int64_t dim) {
-    for (int64_t v_dim = kDimStep; v_dim <= kMostDim; v_dim += kDimStep)
-      if (takes(dim, v_dim)) return true;
-    return false;
-  };
-  if (!takes_qk(params.head_dim)) {
-    message.fail(FA4_ERROR_UNSUPPORTED, "head_dim is %lld; ", static_cast<ll>(params.head_dim));
-    append_supported(takes_qk, message);
-    return params.head_dim < 1 ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED;
+// Where no kernel takes the problem it is for one of the head dimensions.
+fa4_status refuse_head_dims(const fa4_forward_params& params, const KernelList& kernels, Message& message) {
+  const int64_t most = most_head_dim(kernels), dim = params.head_dim, v_dim = params.head_dim_v;
+  if (dim < 8 || dim > most || dim % 8 != 0) {
+    return message.fail(dim < 1 ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED,
+                        "head_dim is %lld; multiples of 8 from 8 to %lld are supported", static_cast<ll>(dim), static_cast<ll>(most));
   }
-  message.fail(FA4_ERROR_UNSUPPORTED, "head_dim_v is %lld with head_dim %lld; ", static_cast<ll>(params.head_dim_v),
-               static_cast<ll>(params.head_dim));
-  append_supported([&](int64_t dim) { return takes(params.head_dim, dim); }, message);
-  return FA4_ERROR_UNSUPPORTED;
+  return message.fail(v_dim < 0 ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED,
+                      "head_dim_v is %lld; 0 (that of Q and K) and multiples of 8 from 8 to %lld are supported", static_cast<ll>(v_dim),
+                      static_cast<ll>(most));
 }
 
 fa4_status check_extents(const fa4_forward_params& params, const KernelList& kernels, CheckedProblem& checked,
@@ -106,7 +88,7 @@ fa4_status check_extents(const fa4_forward_params& params, const KernelList& ker
                         static_cast<ll>(params.q_heads), static_cast<ll>(params.kv_heads));
   }
   checked.kernel = kernel_for(params, kernels);
-  if (checked.kernel == nullptr) return refuse_kernel(params, kernels, message);
+  if (checked.kernel == nullptr) return refuse_head_dims(params, kernels, message);
   checked.packing = pack_heads(params, checked.kernel->config);
   const Packing& packing = checked.packing;
   if (static_cast<Wide>(packing.all_m_blocks) * static_cast<Wide>(packing.head_groups) > static_cast<Wide>(kMaxTasks)) {

@@ -64,6 +64,8 @@ class MBarrier : public BarrierRing {
   using BarrierRing::BarrierRing;
   // One arrival for each calling thread.
   __device__ __forceinline__ void arrive(int stage) const { ptx::mbarrier_arrive(at(stage)); }
+  // `count` of them.
+  __device__ __forceinline__ void arrive(int stage, uint32_t count) const { ptx::mbarrier_arrive(at(stage), count); }
   // One for each whose predicate is true; for all lanes of a warp, which stay together.
   __device__ __forceinline__ void arrive_if(int stage, bool predicate) const {
     ptx::mbarrier_arrive_if(at(stage), predicate);

@@ -29,11 +29,10 @@ struct Kernel {
   const BarrierRow* barriers;
   const NameRecord* names;  // of roles, barriers and memories, up to an end mark
 
-  // Head dimensions of Q and K, and of V and O. Where both are alike, any multiple of 8 that fills the last piece in part: TMA loads
-  // zeros for the columns that there are not, and stores none of them.
+  // Head dimensions of Q and K, and of V and O: any multiples of 8 that are not larger. TMA loads zeros for the columns that there are
+  // not, and stores none of them.
   constexpr bool takes(int64_t qk_dim, int64_t v_dim) const {
-    if (config.qk_dim != config.v_dim) return qk_dim == config.qk_dim && v_dim == config.v_dim;
-    return qk_dim == v_dim && qk_dim % 8 == 0 && qk_dim <= config.qk_dim && qk_dim > config.qk_dim - kPieceColumns;
+    return qk_dim >= 8 && v_dim >= 8 && qk_dim % 8 == 0 && v_dim % 8 == 0 && qk_dim <= config.qk_dim && v_dim <= config.v_dim;
   }
 
   constexpr uint32_t registers_of(uint32_t warp) const {
@@ -58,8 +57,8 @@ struct KernelList {
   constexpr const Kernel* begin() const { return first; }
   constexpr const Kernel* end() const { return first + count; }
 
-  // The one that takes head groups of so many rows; null when there is none. Specialised ones stand before those for any
-  // length.
+  // The first that takes these head dimensions and head groups of so many rows; null when there is none. Smaller ones stand before
+  // larger ones, and specialised ones before those for any length.
   constexpr const Kernel* find(ElementType element, MaskKind mask, int64_t qk_dim, int64_t v_dim, int64_t rows) const {
     for (const Kernel& kernel : *this) {
       const Config& c = kernel.config;
@@ -74,7 +73,7 @@ struct KernelList {
   constexpr bool first_of_head_dim(const Kernel& kernel) const {
     for (const Kernel& before : *this) {
       if (&before == &kernel) return true;
-      if (before.config.qk_dim == kernel.config.qk_dim) return false;
+      if (before.config.qk_dim == kernel.config.qk_dim && before.config.v_dim == kernel.config.v_dim) return false;
     }
     return false;
   }

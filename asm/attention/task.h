@@ -86,14 +86,15 @@ FA4_HOST_DEVICE Mask<config.mask> mask_of(const AttentionParams& params) {
   return {};
 }
 
-// Key blocks that the task visits, all stages alike: those that a row of it sees. In a general kernel a task that sees no key visits
-// one block past the last key, of which TMA reads nothing and delivers zeros, and masks all of it: every task has a block.
+// Key blocks that the task visits, all stages alike: those that a row of it sees. Where every task is to have a block, one that sees no
+// key visits the block past the last key, of which TMA reads nothing and delivers zeros, and masks all of it. (Never block 0: the map
+// of a sequence without keys describes one.)
 template <Config config>
 FA4_HOST_DEVICE BlockRegions visited_blocks(const Mask<config.mask>& mask, const Task& task) {
   const int32_t last = task.position(config.q_stages - 1) + task.positions - 1;
   const BlockRegions visited = mask.template visited<config.block_keys>(task.position(0), last, task.seq_q, task.seq_kv);
-  if (!config.general() || visited.begin < visited.end) return visited;
-  const int32_t past = task.seq_kv / config.block_keys + (task.seq_kv % config.block_keys != 0 ? 1 : 0);
+  if (!config.always_visits() || visited.begin < visited.end) return visited;
+  const int32_t past = task.seq_kv > 0 ? (task.seq_kv - 1) / config.block_keys + 1 : 1;
   return {past, past, past, past + 1};
 }
 

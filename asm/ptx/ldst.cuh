@@ -15,6 +15,13 @@ __device__ __forceinline__ void ld_shared_v4(int32_t& a, int32_t& b, int32_t& c,
                : "memory");
 }
 
+// ld.shared.b32 d, [addr];                                                              PTX ISA 1.0, 9.7.9.8
+__device__ __forceinline__ int32_t ld_shared_b32(uint32_t address) {
+  int32_t d;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(d) : "r"(address) : "memory");
+  return d;
+}
+
 // st.shared.v4.b32 [addr], {a..d};                                                    PTX ISA 1.0, 9.7.9.11
 __device__ __forceinline__ void st_shared_v4(uint32_t address, int32_t a, int32_t b, int32_t c, int32_t d) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d)

@@ -43,20 +43,36 @@ __device__ __forceinline__ void tied(uint32_t (&r)[count]) {
   for (int i = 0; i < count; ++i) asm volatile("" : "+r"(r[i])::"memory");
 }
 
-// The registers of D in the text of an instruction, and as operands.
+// No instruction: `x` as if it were a new value each time, so that what follows from it is computed where it is used.
+__device__ __forceinline__ void renewed(uint32_t& x) {
+  asm volatile("" : "+r"(x)::"memory");
+}
+
+// The registers of D in the text of an instruction, in groups of eight, and as operands.
 #define FA4_D32                                                                                          \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, " \
-  "%22, "                                                                                                \
-  "%23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define FA4_D64                                                                      \
-  FA4_D32                                                                            \
-  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
-  ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+  "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define FA4_D40 FA4_D32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define FA4_D48 FA4_D40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define FA4_D56 FA4_D48 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define FA4_D64 FA4_D56 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define FA4_D72 FA4_D64 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define FA4_D80 FA4_D72 ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define FA4_D128                                                                                                                 \
+  FA4_D80 ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, "   \
+          "%102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, "   \
+          "%121, %122, %123, %124, %125, %126, %127"
 #define FA4_IO8(i)                                                                            \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
 #define FA4_IO32 FA4_IO8(0), FA4_IO8(8), FA4_IO8(16), FA4_IO8(24)
-#define FA4_IO64 FA4_IO32, FA4_IO8(32), FA4_IO8(40), FA4_IO8(48), FA4_IO8(56)
+#define FA4_IO40 FA4_IO32, FA4_IO8(32)
+#define FA4_IO48 FA4_IO40, FA4_IO8(40)
+#define FA4_IO56 FA4_IO48, FA4_IO8(48)
+#define FA4_IO64 FA4_IO56, FA4_IO8(56)
+#define FA4_IO72 FA4_IO64, FA4_IO8(64)
+#define FA4_IO80 FA4_IO72, FA4_IO8(72)
+#define FA4_IO128 FA4_IO80, FA4_IO8(80), FA4_IO8(88), FA4_IO8(96), FA4_IO8(104), FA4_IO8(112), FA4_IO8(120)
 
 // Element types by their PTX name.
 enum class MmaType { f16, bf16 };
@@ -97,15 +113,34 @@ __device__ __forceinline__ void wgmma_rs(float (&d)[registers], const uint32_t* 
   }
 #define FA4_WGMMA_BOTH(FORM, N, R, A, B, P) FORM(f16, N, R, A, B, P) FORM(bf16, N, R, A, B, P)
 
+FA4_WGMMA_BOTH(FA4_WGMMA_SS, 80, 40, "40", "41", "42")
+FA4_WGMMA_BOTH(FA4_WGMMA_SS, 96, 48, "48", "49", "50")
+FA4_WGMMA_BOTH(FA4_WGMMA_SS, 112, 56, "56", "57", "58")
 FA4_WGMMA_BOTH(FA4_WGMMA_SS, 128, 64, "64", "65", "66")
+FA4_WGMMA_BOTH(FA4_WGMMA_SS, 144, 72, "72", "73", "74")
+FA4_WGMMA_BOTH(FA4_WGMMA_SS, 160, 80, "80", "81", "82")
 FA4_WGMMA_BOTH(FA4_WGMMA_RS, 64, 32, "%32, %33, %34, %35", "36", "37")
+FA4_WGMMA_BOTH(FA4_WGMMA_RS, 96, 48, "%48, %49, %50, %51", "52", "53")
 FA4_WGMMA_BOTH(FA4_WGMMA_RS, 128, 64, "%64, %65, %66, %67", "68", "69")
+FA4_WGMMA_BOTH(FA4_WGMMA_RS, 256, 128, "%128, %129, %130, %131", "132", "133")
 
 #undef FA4_D32
+#undef FA4_D40
+#undef FA4_D48
+#undef FA4_D56
 #undef FA4_D64
+#undef FA4_D72
+#undef FA4_D80
+#undef FA4_D128
 #undef FA4_IO8
 #undef FA4_IO32
+#undef FA4_IO40
+#undef FA4_IO48
+#undef FA4_IO56
 #undef FA4_IO64
+#undef FA4_IO72
+#undef FA4_IO80
+#undef FA4_IO128
 #undef FA4_WGMMA_SS
 #undef FA4_WGMMA_RS
 #undef FA4_WGMMA_BOTH

@@ -9,6 +9,8 @@
 //   warp   14    store                    O by TMA          roles/store.cuh
 //   warp   15    scheduler            which tasks       ../scheduler_role.cuh, general kernels; else idle
 //
+// (Of head dimensions up to 128, and 192 with 128. Above, there is one Q stage: no warps 4-7, and the others are numbered from there.)
+//
 //   load --q.full, kv.full--> mma --s_ready--> softmax --p_o_rescale, p_tail--> mma --o_ready--> correction
 //                                              softmax --softmax_corr--> correction --p_o_rescale--> mma
 //                                                                        correction --corr_epi--> store

@@ -10,12 +10,13 @@
 #include "tmem.h"
 
 // ROW(id, name, flavour, stages, arrivals, bytes, who signals, who waits, what a completed phase says). `config` is the
-// specialisation; where K and V tiles are unlike, kv.full has the bytes of a K block, and the load role announces V's.
+// specialisation; where K and V tiles are unlike, kv.full has the bytes of a K block, and the load role announces V's. Where O is
+// staged over Q, what is loaded next waits for the store of O, which comes after the last score MMA: there is no q.empty then.
 // clang-format off
 #define FA4_BARRIERS(ROW)                                                                                             \
   ROW(q_full, "q.full", tma, config.q_stages, 1, config.q_tile_bytes(),                                               \
       "load (1 lane) and TMA", "mma", "Q tile of the stage has landed")                                               \
-  ROW(q_empty, "q.empty", tcgen05, config.q_stages, 1, 0,                                                             \
+  ROW(q_empty, "q.empty", tcgen05, config.o_place == OPlace::own ? config.q_stages : 0, 1, 0,                         \
       "mma (commit)", "load", "last score MMA of the stage has read its Q tile")                                      \
   ROW(kv_full, "kv.full", tma, config.kv_slots, 1, config.k_tile_bytes(),                                             \
       "load (1 lane) and TMA", "mma", "K or V block has landed in the slot")                                          \
@@ -23,7 +24,7 @@
       "mma (commit)", "load", "MMAs of both stages have read the slot")                                               \
   ROW(s_ready, "s_ready", tcgen05, s_buffers(config), 1, 0,                                                           \
       "mma (commit)", "softmax of the stage",                                                                         \
-      "scores are in TMEM; two S: and the value MMA of the block before is complete")                                 \
+      "scores are in TMEM; where these are not ahead, the value MMA of the block before is complete")                 \
   ROW(p_o_rescale, "p_o_rescale", counted, config.q_stages, 256, 0,                                                   \
       "softmax of the stage (128), correction (128)", "mma", "3/4 of P stored; O rescaled or released")               \
   ROW(p_tail, "p_tail", counted, config.q_stages, 128, 0,                                                             \
@@ -34,11 +35,11 @@
   ROW(softmax_corr_empty, "softmax_corr.empty", counted, config.q_stages, 128, 0,                                     \
       "correction (128)", "softmax of the stage", "that message has been acted upon: O is rescaled or released")      \
   ROW(o_ready, "o_ready", tcgen05, config.q_stages, 1, 0,                                                             \
-      "mma (commit)", "correction", "value MMA is complete, of the task's last block; three S: of each")              \
+      "mma (commit)", "correction", "value MMA is complete, of the task's last block; scores ahead: of each")         \
   ROW(corr_epi_full, "corr_epi.full", counted, config.q_stages, 128, 0,                                               \
       "correction (128)", "store", "O tile is in shared memory")                                                      \
   ROW(corr_epi_empty, "corr_epi.empty", counted, config.q_stages, 1, 0,                                               \
-      "store (1 lane)", "correction", "TMA has read the O tile")                                                      \
+      "store (1 lane)", "correction; O over Q: load", "TMA has read the O tile")                                      \
   ROW(task_full, "task.full", counted, task_slots(config), 1, 0,                                                      \
       "scheduler (1 lane)", "all other roles", "record of a task is written")                                         \
   ROW(task_empty, "task.empty", counted, task_slots(config), task_readers(config), 0,                                 \

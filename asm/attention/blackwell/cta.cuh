@@ -8,16 +8,16 @@
 
 namespace fa4::blackwell {
 
-// Which S in TMEM a role is at: score MMAs take them in turn, for stage 0 and 1 of a block, then of the next. `number` counts them,
-// modulo two rounds. Where there are two, each stage has its own; of three, one serves both by turns. The phase of a turn can be
-// told by its parity, since the turn before, the other stage's, is over: its scores were committed before those of this stage's last
+// Which S in TMEM a role is at: score MMAs take them in turn, for each stage of a block, then of the next. `number` counts them,
+// modulo two rounds. Where there are as many as stages, each stage has its own; else the stages take all of them by turns. The phase
+// of a turn can be told by its parity, since the turn before is over: its scores were committed before those of this stage's last
 // block, which softmax has seen.
 template <Config config>
 struct SCursor {
   static constexpr int buffers = Layout<config>::s_buffers;
   int number;
   __device__ __forceinline__ int buffer(int stage) const {
-    return buffers == 2 ? stage : number < buffers ? number : number - buffers;
+    return buffers == config.q_stages ? stage : number < buffers ? number : number - buffers;
   }
   __device__ __forceinline__ uint32_t phase() const { return number < buffers ? 0 : 1; }
   __device__ __forceinline__ void advance(int steps) {
@@ -25,6 +25,16 @@ struct SCursor {
     if (number >= 2 * buffers) number -= 2 * buffers;
   }
 };
+
+// The key blocks of all tasks as score MMAs take them: in one stream that runs ahead of the values'. Where O is staged over Q, the
+// stream stops at the last block of a task until the values have come to the next: Q of that one lands when O of this one is stored.
+// To the next block; false if the stream stops, or has ended. `moved`: whether it did not the last time. `values_begin`: the values
+// have come to a task.
+template <Config config, Reader reader>
+__device__ __forceinline__ bool next_keys(BlockWalk<config, reader>& keys, bool moved, bool values_begin) {
+  if constexpr (Layout<config>::o_over_q) return (values_begin || !keys.last()) && keys.next();
+  else return moved && keys.next();
+}
 
 template <Config config>
 __device__ __forceinline__ Tasks<config> tasks_of(const AttentionParams& params, uint32_t shared, const Barriers<config>& bar) {

@@ -8,8 +8,8 @@ namespace fa4::blackwell {
 
 inline constexpr int kTmemColumns = 512;  // all of them, of 32 bits
 
-// As many S as fit beside O, up to three: one for each Q stage, or for two blocks of the one; and one that the score MMA of a
-// block to come fills while each stage still has its own.
+// As many S as fit beside O, up to three: one for each Q stage; and one that the score MMA of a block to come fills while each stage
+// still has its own.
 FA4_HOST_DEVICE constexpr int s_buffers(const Config& config) {
   const int fitting = (kTmemColumns - config.q_stages * config.v_dim) / config.block_keys;
   return fitting < 3 ? fitting : 3;

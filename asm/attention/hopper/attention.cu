@@ -7,10 +7,13 @@
 //   warp   3       scheduler   which tasks                         ../scheduler_role.cuh, general kernels; else idle
 //   warps  4-7     consumer 0  64 rows: both products and softmax  roles/consumer.cuh
 //   warps  8-11    consumer 1  the next 64 rows
-//   warps 12-15    consumer 2  where the head dimension is 64
+//   warps 12-15    consumer 2  for head dimensions up to 96
 //
 //   load  --kv.full--> consumers --kv.empty--> load
 //   query --q.full-->  consumers --o.full-->   store --q.empty--> query
+//
+// Up to head dimension 128 there is a Q tile for this task and one for the next, and O leaves through that of its task. Above, there
+// is one: consumers return it with the task's last scores (q.read), and O leaves through a turn in the ring of K and V.
 //
 // The blocks of all tasks are one stream. A consumer issues the scores of block j and behind them the value product of
 // block j - 1; its softmax of j runs under that product and under what the other consumers issue. Named barriers (order)

@@ -15,13 +15,15 @@
   ROW(q_full, "q.full", tma, kQSlots * config.q_stages, 1, config.q_tile_bytes(),                                     \
       "query (1 lane) and TMA", "consumer", "Q of the warpgroup has landed, and the task record is written")          \
   ROW(q_empty, "q.empty", counted, kQSlots * config.q_stages, 1, 0,                                                   \
-      "store (1 lane)", "query", "TMA has read the O that took the place of Q")                                       \
+      "store (1 lane)", "query", "TMA has read O, which took the place of Q or a slot, and store the task record")    \
+  ROW(q_read, "q.read", counted, q_tiles(config) == 1 ? config.q_stages : 0, 4, 0,                                    \
+      "consumer (1 lane of each warp)", "query", "the last scores of the task are there: another Q may land")         \
   ROW(o_full, "o.full", counted, kQSlots * config.q_stages, 4, 0,                                                     \
-      "consumer (1 lane of each warp)", "store", "O of the warpgroup stands where its Q was")                         \
+      "consumer (1 lane of each warp)", "store", "O of the warpgroup stands in its place")                            \
   ROW(kv_full, "kv.full", tma, config.kv_slots, 1, config.k_tile_bytes(),                                             \
-      "load (1 lane) and TMA", "consumers", "K or V block has landed in the slot")                                    \
+      "load (1 lane) and TMA", "consumers", "K or V block has landed in the slot; or the slot is O's")                \
   ROW(kv_empty, "kv.empty", counted, config.kv_slots, 4 * static_cast<uint32_t>(config.q_stages), 0,                  \
-      "consumers (1 lane of each warp)", "load", "MMAs of all consumers have read the slot")                          \
+      "consumers (1 lane of each warp)", "load", "MMAs of all consumers have read the slot; of O: TMA, for store")    \
   ROW(task_full, "task.full", counted, task_slots(config), 1, 0,                                                      \
       "scheduler (1 lane)", "load, query", "record of a task is written")                                             \
   ROW(task_empty, "task.empty", counted, task_slots(config), 2, 0,                                                    \
@@ -30,7 +32,12 @@
 
 namespace fa4::hopper {
 
-inline constexpr int kQSlots = 2;  // Q of this task and of the next; O leaves through the slot its Q came in
+inline constexpr int kQSlots = 2;  // of tasks: this one and the next
+
+// Q tiles of a warpgroup: one in each slot, where there is room; O then leaves through the slot its Q came in.
+constexpr int q_tiles(const Config& config) {
+  return config.o_place == OPlace::ring ? 1 : kQSlots;
+}
 
 enum class BarrierId : uint32_t {
 #define FA4_ID(id, ...) id,

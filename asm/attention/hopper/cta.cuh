@@ -59,10 +59,17 @@ struct Cta {
   __device__ Cta(const AttentionParams& p, uint32_t s) : params(p), shared(s), bar(s), tasks(tasks_of(p, s, bar)) {}
 
   __device__ __forceinline__ uint32_t q_tile(int slot, int consumer) const {
-    return shared + L::q_offset + (slot * L::consumers + consumer) * config.q_tile_bytes();
+    return shared + L::q_offset + ((L::q_tiles > 1 ? slot : 0) * L::consumers + consumer) * config.q_tile_bytes();
   }
-  __device__ __forceinline__ uint32_t kv_tile(int slot) const {
-    return shared + L::kv_offset + slot * config.k_tile_bytes();
+  __device__ __forceinline__ uint32_t k_tile(int slot) const { return shared + L::kv_offset + L::k_slot_offset(slot); }
+  __device__ __forceinline__ uint32_t v_tile(int slot) const { return shared + L::kv_offset + L::v_slot_offset(slot); }
+  // Of a consumer's O: over its Q, or in a slot of the ring.
+  __device__ __forceinline__ uint32_t o_tile(int q_slot, int consumer, int ring_slot) const {
+    if constexpr (L::o_in_ring) return v_tile(ring_slot) + consumer % L::o_of_turn * config.o_tile_bytes();
+    else return q_tile(q_slot, consumer);
+  }
+  __device__ __forceinline__ uint32_t o_slot(int q_slot, int consumer) const {
+    return shared + L::o_slot_offset + (q_slot * L::consumers + consumer) * 4;
   }
   __device__ __forceinline__ uint32_t task_record(int slot) const {
     return shared + L::task_offset + slot * static_cast<int>(sizeof(QRecord));
@@ -97,13 +104,36 @@ struct Cta {
   }
 };
 
-// Key blocks that a task visits, all consumers alike. One that sees no key visits block 0 all the same, but loads it from behind the
-// last key, where TMA reads nothing and delivers zeros, and masks all of it. (visited_blocks of a general kernel does its own.)
+// Slots of K and V in the order in which they are loaded and taken.
 template <Config config>
-__device__ __forceinline__ BlockRegions blocks_of(const AttentionParams& params, const Task& task) {
-  BlockRegions visited = visited_blocks<config>(mask_of<config>(params), task);
-  if (visited.end < 1) visited.end = 1;
-  return visited;
-}
+class KvCursor {
+  using L = Layout<config>;
+  using Ring = PipelineState<L::ring_slots>;
+
+ public:
+  struct Slot {
+    int index;
+    uint32_t phase;
+  };
+  __device__ static KvCursor consumer() { return {Ring::consumer(), Ring::consumer()}; }
+  __device__ static KvCursor producer() { return {Ring::producer(), Ring::producer()}; }
+
+  // The slot of the next K, of the next V; and on to the one after.
+  __device__ __forceinline__ Slot k() const { return {k_.index, k_.phase}; }
+  __device__ __forceinline__ Slot v() const {
+    if constexpr (L::rings_apart) return {L::ring_slots + v_.index, v_.phase};
+    else return k();
+  }
+  __device__ __forceinline__ void advance_k() { k_.advance(); }
+  __device__ __forceinline__ void advance_v() {
+    if constexpr (L::rings_apart) v_.advance();
+    else k_.advance();
+  }
+
+ private:
+  __device__ KvCursor(Ring k, Ring v) : k_(k), v_(v) {}
+
+  Ring k_, v_;  // of one ring: k_
+};
 
 }  // namespace fa4::hopper

@@ -16,13 +16,19 @@ inline constexpr int kTileRows = 64;  // of a Q tile: M of an MMA
 // Softmax keeps a row's old maximum until a lane's probabilities of a block add up to more than this.
 inline constexpr float kRescaleSum = 256.0f;
 
-// The choices for a head dimension, measured on an H200; others lost (blocks of 96, 160 and 176 keys, clusters of 2 with
+// The choices for a head dimension, measured on an H200; others lost (at 128 blocks of 96, 160 and 176 keys, clusters of 2 with
 // multicast). `consumers`: 0 for the best of the head dimension. At 64 it is three warpgroups, which hide MUFU behind
-// each other; where their 192 rows overshoot a short Q and its diagonal, two waste less.
+// each other; where their 192 rows overshoot a short Q and its diagonal, two waste less. At 96 three want smaller blocks, for the
+// registers (two of 128 or 144 keys lost, three of 112 were no faster). Above 128 there is room for one Q, and O takes turns of
+// the ring: four slots of 128 or 80 keys (at 192 blocks of 96 and 112 lost).
 constexpr Config make_config(ElementType element, MaskKind mask, int qk_dim, int v_dim, int consumers = 0) {
   Config config{element, mask, qk_dim, v_dim, kTileRows, 2, 128, 5, OPlace::over_q};
-  if (qk_dim <= 64) config.q_stages = 3;
+  if (qk_dim <= 96) config.q_stages = 3;
   if (qk_dim <= 64) config.kv_slots = 8;
+  if (qk_dim > 64 && qk_dim <= 96) config.block_keys = 96;
+  if (qk_dim > 128) config.kv_slots = 4;
+  if (qk_dim > 128) config.o_place = OPlace::ring;
+  if (v_dim > 128) config.block_keys = 80;
   if (consumers != 0) config.q_stages = consumers;
   return config;
 }
@@ -41,7 +47,9 @@ struct Layout {
   // Registers a thread holds once its role starts; at launch all have the same.
   static constexpr int consumer_registers = consumers == 2 ? 232 : 160;
   static constexpr int other_registers = consumers == 2 ? 40 : 32;
-  static_assert(kWarpgroupThreads * (consumers * consumer_registers + other_registers) <= kRegistersPerSm);
+  // No more than the CTA is launched with, of which ptxas makes the most: else setmaxnreg.inc waits for ever.
+  static constexpr int launch_registers = kRegistersPerSm / threads / 8 * 8;
+  static_assert(kWarpgroupThreads * (consumers * consumer_registers + other_registers) <= threads * launch_registers);
 
   static constexpr int q_piece_bytes = kTileRows * kRowBytes;
   static constexpr int kv_piece_bytes = config.block_keys * kRowBytes;
@@ -49,15 +57,35 @@ struct Layout {
   // MMA instructions of a product, of K = 16.
   static constexpr int score_steps = config.qk_dim / kMmaK;
   static constexpr int value_steps = config.block_keys / kMmaK;
-  // Where there are registers for two P, the next one is made while MMAs read the other. Else softmax awaits them first.
-  static constexpr bool two_p = consumers == 2;
+  // Where there are registers for two P, the next one is made while MMAs read the other. Else softmax awaits them first; as where the
+  // other consumer's MMAs take long enough to hide all of it.
+  static constexpr bool two_p = consumers == 2 && config.qk_dim <= 128;
+  static constexpr int q_tiles = hopper::q_tiles(config);
+
+  // Where K and V tiles are alike they take slots of one ring in turn; else each half of the slots is a ring, K's first.
+  static constexpr bool rings_apart = config.k_tile_bytes() != config.v_tile_bytes();
+  static constexpr int ring_slots = rings_apart ? config.kv_slots / 2 : config.kv_slots;
+  static constexpr int k_ring_bytes = ring_slots * config.k_tile_bytes();
+  static constexpr int rings_bytes = k_ring_bytes + (config.kv_slots - ring_slots) * config.v_tile_bytes();
+  FA4_HOST_DEVICE static constexpr int k_slot_offset(int slot) { return slot * config.k_tile_bytes(); }
+  FA4_HOST_DEVICE static constexpr int v_slot_offset(int slot) {
+    return rings_apart ? k_ring_bytes + (slot - ring_slots) * config.v_tile_bytes() : k_slot_offset(slot);
+  }
+  static_assert(!rings_apart || config.kv_slots % 2 == 0);
+
+  // Turns of the ring, V's, that O of all consumers takes behind the last V of a task.
+  static constexpr bool o_in_ring = config.o_place == OPlace::ring;
+  static constexpr int o_of_turn = config.v_tile_bytes() / config.o_tile_bytes();
+  static constexpr int o_turns = o_in_ring ? (consumers + o_of_turn - 1) / o_of_turn : 0;
+  static constexpr int o_arrivals = 4 * consumers / (consumers < o_of_turn ? consumers : o_of_turn);  // at kv.empty, for each O
+  static_assert(!o_in_ring || consumers % o_turns == 0);
 
   static_assert(config.tile_rows == kTileRows && config.block_rows() <= kMaxBlockRows);
-  static_assert(config.qk_dim == config.v_dim && config.qk_dim % kPieceColumns == 0);
+  static_assert(config.v_dim <= config.qk_dim && config.qk_dim % kMmaK == 0 && config.v_dim % kMmaK == 0);
   static_assert(config.block_keys % kMmaK == 0 && config.block_keys <= 256);
   static_assert(consumers == 2 || consumers == 3);
   static_assert(config.block_keys / 4 < kRescaleSum);  // a row moves only if its maximum grows
-  static_assert(config.o_place == OPlace::over_q);
+  static_assert(config.o_place != OPlace::own);
   static_assert(q_piece_bytes % kSharedAlignment == 0 && kv_piece_bytes % kSharedAlignment == 0);
 
   // What consumers and store need to know of a task. The query warp hands it over with Q.
@@ -65,7 +93,7 @@ struct Layout {
     int32_t batch;
     int32_t first_head;      // query head of row 0
     int32_t first_position;  // query position of the first row of the CTA
-    int32_t blocks_end;      // behind the last block of keys that the task visits
+    int32_t blocks_end;      // behind the last block of keys that the task visits, unless general of those from block 0
   };
   // And of a general kernel besides.
   struct QEntryRecord {
@@ -79,19 +107,21 @@ struct Layout {
 
   // Dynamic shared memory. The tiles come first: the swizzle wants them at multiples of 1024 bytes.
   struct SharedMap {
-    uint8_t q[kQSlots][consumers][config.q_tile_bytes()];
-    uint8_t kv[config.kv_slots][config.k_tile_bytes()];
+    uint8_t q[q_tiles][consumers][config.q_tile_bytes()];
+    uint8_t kv[rings_bytes];
     uint64_t barriers[barrier_table(config).slots()];
     alignas(16) QRecord task[kQSlots];
   };
   static constexpr int entry_offset = static_cast<int>(sizeof(SharedMap));
   static constexpr int ring_offset = entry_offset + q_entry_records * static_cast<int>(sizeof(QEntryRecord));
+  static constexpr int o_slot_offset = ring_offset + task_slots(config) * static_cast<int>(sizeof(TaskRecord));
+  static constexpr int o_slots_bytes = o_in_ring ? kQSlots * consumers * 4 : 0;  // which slot O stands in
   static constexpr int q_offset = static_cast<int>(offsetof(SharedMap, q));
   static constexpr int kv_offset = static_cast<int>(offsetof(SharedMap, kv));
   static constexpr int barriers_offset = static_cast<int>(offsetof(SharedMap, barriers));
   static constexpr int barriers_bytes = static_cast<int>(sizeof(SharedMap::barriers));
   static constexpr int task_offset = static_cast<int>(offsetof(SharedMap, task));
-  static constexpr int shared_bytes = ring_offset + task_slots(config) * static_cast<int>(sizeof(TaskRecord));
+  static constexpr int shared_bytes = o_slot_offset + o_slots_bytes;
   static_assert(shared_bytes <= kMaxSharedBytes);
   static_assert(barrier_table(config).consistent());
 };

@@ -138,7 +138,7 @@ typedef struct fa4_tensor {
  * Numbers on the device are not checked. What they say outside of its bounds is cut there: a length at seq_q or seq_kv, one below 0 is
  * 0, cu_seqlens at 0 and at total_q or total_k. cu_seqlens must ascend, and pages of keys that count lie between 0 and num_pages - 1.
  *
- * Built today is all of these but block_table, a head_dim_v other than head_dim, a num_splits above 1, and softcap together with
+ * Built today is all of these but block_table, a num_splits above 1, and softcap together with
  * alibi_slopes, which are refused with FA4_ERROR_UNSUPPORTED. */
 
 /* One attention problem. Set struct_size = sizeof(fa4_forward_params) and version = FA4_VERSION, zero the
@@ -168,7 +168,8 @@ typedef struct fa4_forward_params {
   int64_t seq_kv;   /* >= 0; 0 gives O = 0 and LSE = -inf */
   int64_t q_heads;  /* >= 1, a multiple of kv_heads */
   int64_t kv_heads; /* >= 1 */
-  int64_t head_dim; /* a multiple of 8 from 8 to 128. One that is no multiple of 64 costs as much as the next that is */
+  int64_t head_dim; /* of Q and K, a multiple of 8 from 8 to 256. With V's it costs as much as the next of 64, 96, 128, 192 with V 128,
+                     * and 256 that has room for both */
 
   fa4_tensor q; /* (batch, seq_q, q_heads, head_dim) */
   fa4_tensor k; /* (batch, seq_kv, kv_heads, head_dim) */
@@ -207,7 +208,7 @@ typedef struct fa4_forward_params {
   int64_t total_q;       /* with cu_seqlens_q: rows of Q, O and, (q_heads, total_q), of the LSE; no more than a length may be */
   int64_t total_k;       /* with cu_seqlens_k: rows of K and V; no more than a length may be */
 
-  int64_t head_dim_v; /* head dimension of V and O; 0: head_dim */
+  int64_t head_dim_v; /* head dimension of V and O, a multiple of 8 from 8 to 256; 0: head_dim */
 
   /* Pages of K and V. */
   uint64_t block_table;       /* int32 on the device, 4-byte aligned, (batch, ceil(seq_kv / page_size)); 0: no pages */

@@ -80,6 +80,15 @@ __device__ __forceinline__ void correction_role(const Cta<config>& cta) {
   };
   for (int stage = 0; stage < config.q_stages; ++stage) release_o(stage);  // as O starts
 
+  // A store reads whole pieces of the O tile. What their last columns hold, where no MMA computes them, is clipped; but it is defined.
+  if constexpr (!L::o_over_q && config.v_dim % kPieceColumns != 0) {
+    for (int stage = 0; stage < config.q_stages; ++stage) {
+#pragma unroll
+      for (int unit = config.v_dim / 8; unit < config.v_pieces() * kPieceColumns / 8; ++unit)
+        *o_unit(cta.o_bytes(stage), row, unit) = make_uint4(0, 0, 0, 0);
+    }
+  }
+
   const auto store_lse = [&](const Task& task, int stage, float lse) {
     const int32_t position = task.row_position(stage, row);
     if (params.lse == nullptr || position >= task.seq_q) return;
@@ -115,7 +124,7 @@ __device__ __forceinline__ void correction_role(const Cta<config>& cta) {
 
 #pragma unroll 1
     for (int stage = 0; stage < config.q_stages; ++stage) {
-      if (blocks == 0) {  // no key is visible to any row of the task
+      if (!config.always_visits() && blocks == 0) {  // no key is visible to any row of the task
         cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);
 #pragma unroll
         for (int unit = 0; unit < config.v_dim / 8; ++unit)
@@ -137,7 +146,8 @@ __device__ __forceinline__ void correction_role(const Cta<config>& cta) {
       }
       cta.bar.o_ready.wait_warp(stage, o_phase);
       ptx::tcgen05_fence_after_thread_sync();
-      cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);
+      // O over Q: what has landed in the tile since did so when the last O had been stored.
+      if constexpr (!L::o_over_q) cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);
       float inverse = 1.0f / with_sink.total;
       if constexpr (config.general()) inverse *= with_sink.keys;
       normalise_o<config>(cta.of_row(row).o_tmem(stage), inverse, sum != 0.0f, cta.o_bytes(stage), row);
@@ -149,7 +159,7 @@ __device__ __forceinline__ void correction_role(const Cta<config>& cta) {
       store_lse(walk.task, stage, with_sink.total == 0.0f ? -CUDART_INF_F : lse);
     }
     epi_phase ^= 1;
-    if (blocks != 0) {
+    if (config.always_visits() || blocks != 0) {
       message_phase ^= 1;
       o_phase ^= 1;
     }

@@ -51,7 +51,7 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
     const int buffer = s_cursor.buffer(stage);
     const uint32_t s_tmem = my_cta.s_tmem(buffer), p_tmem = my_cta.p_tmem(buffer);
     cta.bar.s_ready.wait_warp(buffer, s_cursor.phase());
-    s_cursor.advance(2);
+    s_cursor.advance(config.q_stages);
     ptx::tcgen05_fence_after_thread_sync();
     ScoreRow<chunks> s;
 #pragma unroll
@@ -132,13 +132,13 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
   while (walk.next()) {
     const Task& task = walk.task;
     const BlockRegions blocks = stage_blocks<config>(cta.mask, task, stage);
-    if (blocks.end == blocks.begin) continue;
+    if (!config.always_visits() && blocks.end == blocks.begin) continue;
     const KeyRange visible = config.general() ? KeyRange{} : keys_of_row(task);
 
     RowState state;
-    int32_t block = blocks.end;
     later = false;
     if constexpr (config.general()) {
+      int32_t block = blocks.end;
       const auto regions = [&] { return stage_blocks<config>(cta.mask, walk.again(), stage); };
       for (int32_t end = blocks.unmasked_end;; end = regions().begin) {
         while (block > end) step(std::true_type{}, state, --block, visible);
@@ -147,8 +147,10 @@ __device__ __forceinline__ void softmax_role(const Cta<config>& cta, int stage) 
         while (block > end) step(std::false_type{}, state, --block, visible);
       }
     } else {
+      // The blocks begin with 0, but for a task that sees no key: whatever its one block is called, all of it is masked.
+      int32_t block = blocks.end - blocks.begin;
       while (block > blocks.unmasked_end) step(std::true_type{}, state, --block, visible);
-      while (block > blocks.unmasked_begin) step(std::false_type{}, state, --block, visible);
+      while (block > 0) step(std::false_type{}, state, --block, visible);
     }
 
     cta.scale_or_sum(stage, row) = state.sum;

@@ -73,7 +73,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   uint32_t p0[kScores / 2], p1[L::two_p ? kScores / 2 : 1];
   RowState state;
   auto q = PipelineState<kQSlots>::consumer();
-  auto kv = PipelineState<config.kv_slots>::consumer();
+  auto kv = KvCursor<config>::consumer();
 
   // The next slot in the order of the ring. The first question to its barrier is put early, and the answer,
   // used late.
@@ -82,10 +82,17 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     uint32_t phase;
     bool landed;
   };
-  const auto next_kv = [&] {
-    const KvSlot slot{kv.index, kv.phase,
-                      ptx::mbarrier_test_wait_parity(cta.bar.kv_full.address(kv.index), kv.phase)};
-    kv.advance();
+  const auto ask = [&](const typename KvCursor<config>::Slot& slot) {
+    return KvSlot{slot.index, slot.phase, ptx::mbarrier_test_wait_parity(cta.bar.kv_full.address(slot.index), slot.phase)};
+  };
+  const auto next_k = [&] {
+    const KvSlot slot = ask(kv.k());
+    kv.advance_k();
+    return slot;
+  };
+  const auto next_v = [&] {
+    const KvSlot slot = ask(kv.v());
+    kv.advance_v();
     return slot;
   };
   const auto wait_kv = [&](const KvSlot& slot) {
@@ -109,8 +116,9 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   if (consumer == L::consumers - 1) order_pass();
 
   const auto issue_scores = [&](int q_slot, int k_slot) {  // S = Q K^T
-    const uint32_t q_tile = SharedDescriptor::k_major(cta.q_tile(q_slot, consumer));
-    const uint32_t k_tile = SharedDescriptor::k_major(cta.kv_tile(k_slot));
+    uint32_t q_tile = SharedDescriptor::k_major(cta.q_tile(q_slot, consumer));
+    if constexpr (L::q_tiles == 1) ptx::renewed(q_tile);  // or all steps' descriptors would live in registers
+    const uint32_t k_tile = SharedDescriptor::k_major(cta.k_tile(k_slot));
     ptx::tied(s);
     ptx::wgmma_fence();
 #pragma unroll
@@ -123,7 +131,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   };
   using Probabilities = uint32_t[kScores / 2];
   const auto issue_values = [&](Probabilities& p, int v_slot, bool accumulate) {  // O (+)= P V
-    const uint32_t v_tile = SharedDescriptor::template mn_major<L::kv_piece_bytes>(cta.kv_tile(v_slot));
+    const uint32_t v_tile = SharedDescriptor::template mn_major<L::kv_piece_bytes>(cta.v_tile(v_slot));
     ptx::tied(p);
     ptx::tied(o);
     ptx::wgmma_fence();
@@ -184,10 +192,14 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     ptx::bar_warp_sync();
     return divisor;
   };
-  // O to the slot of Q, and on to the store warp. A row that saw no key is 0 whatever O holds.
-  const auto finish_o = [&](const Divisor& divisor, int q_slot) {
-    const uint32_t tile = cta.q_tile(q_slot, consumer);
+  // O to its place, and on to the store warp. A row that saw no key is 0 whatever O holds.
+  const auto finish_o = [&](const Divisor& divisor, int q_slot, const KvSlot& o_slot) {
+    const uint32_t tile = cta.o_tile(q_slot, consumer, o_slot.index);
     const uint32_t thread = warpgroup_thread();
+    if constexpr (L::o_in_ring) {
+      wait_kv_warp(o_slot);
+      if (thread == 0) ptx::st_shared_b32(cta.o_slot(q_slot, consumer), o_slot.index);
+    }
     const uint32_t matrix_row = thread / 32 * 16 + thread % 16;
     const auto store = [&](auto with_empty_rows) {
 #pragma unroll
@@ -238,6 +250,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
   if constexpr (!config.general()) more = cta.has_task(next_wave);
   QRecord task{};
   int32_t first_position = 0, block = 0;
+  int32_t first_block = 0;  // that the task visits: where there is one Q tile
   int32_t unmasked_end = 0;  // the blocks below it, but those at the begin of a band, run no mask code
   const Mask<config.mask> task_mask = mask_of<config>(params);
   constexpr bool bounded_below = Mask<config.mask>::bounded_below;
@@ -332,30 +345,38 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
                      consumer * (kTileRows >> params.packed_heads_log2);
     block = __shfl_sync(0xffffffffu, task.blocks_end, 0) - 1;
     unmasked_end = regions().unmasked_end;
+    if constexpr (bounded_below && L::q_tiles == 1) first_block = regions().begin;
   };
 
+  // Where there is one Q tile, and these were the last scores of its task: the next Q may land.
+  const auto release_q = [&] {
+    if constexpr (L::q_tiles == 1) cta.bar.q_read.arrive_if(consumer, lane == 0 && block == first_block);
+  };
   // The first block of all: nothing to overlap with in this warpgroup.
-  wait_q();
-  KvSlot next = next_kv();
-  KvSlot k = next;
-  wait_kv(k);
-  order_wait();
-  issue_scores(q.index, k.index);
-  order_pass();
-  next = next_kv();
-  enter_task();
-  ptx::wgmma_wait_group<0>();
-  ptx::tied(s);
-  release_kv(k.index);
-  adjust(block);
-  if (needs_mask(block)) mask(block);
-  first_softmax(p0);
+  KvSlot next, k, v;
   bool accumulate = false;
+  const auto begin = [&](Probabilities& to) {
+    wait_q();
+    next = next_k();
+    k = next;
+    wait_kv(k);
+    order_wait();
+    issue_scores(q.index, k.index);
+    order_pass();
+    next = next_k();
+    enter_task();
+    ptx::wgmma_wait_group<0>();
+    ptx::tied(s);
+    release_kv(k.index);
+    release_q();
+    adjust(block);
+    if (needs_mask(block)) mask(block);
+    first_softmax(to);
+  };
 
   // Scores of the next block, value product of the last one.
-  KvSlot v;
   const auto issue = [&](Probabilities& p) {
-    k = next, v = next_kv();
+    k = next, v = next_v();
     wait_kv(k);
     order_wait();
     issue_scores(q.index, k.index);
@@ -363,11 +384,22 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     issue_values(p, v.index, accumulate);
     order_pass();
   };
+  // The turns of O, behind those of V. This consumer's.
+  const auto next_o = [&] {
+    KvSlot own{};
+#pragma unroll
+    for (int turn = 0; turn < L::o_turns; ++turn) {
+      const KvSlot slot = next_v();
+      if (turn == consumer / L::o_of_turn) own = slot;
+    }
+    return own;
+  };
   const auto await_scores = [&] {
     ptx::wgmma_wait_group<1>();
     ptx::tied(s);
     release_kv(k.index);
-    next = next_kv();
+    next = next_k();
+    release_q();
   };
   const auto await_values = [&] {
     ptx::wgmma_wait_group<0>();
@@ -399,6 +431,7 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     wait_q();
     issue(from);
     accumulate = false;
+    const KvSlot o_slot = next_o();
     const Divisor divisor = finish_rows(state, ended_slot, task, first_position);
     enter_task();
     if constexpr (!config.general()) more = cta.has_task(++next_wave);
@@ -407,25 +440,27 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
     if (needs_mask(block)) mask(block);
     if constexpr (!L::two_p) {
       await_values();
-      finish_o(divisor, ended_slot);
+      finish_o(divisor, ended_slot, o_slot);
     }
     first_softmax(to);
     if constexpr (L::two_p) {
       // Never taken, for no sum is negative: like the branch in softmax, it keeps the exponentials in front of the wait.
       if (ptx::vote_sync_any(state.sum[0] < 0.0f || state.sum[1] < 0.0f)) ptx::bar_warp_sync();
       await_values();
-      finish_o(divisor, ended_slot);
+      finish_o(divisor, ended_slot, o_slot);
     }
   };
-  const auto last = [&](Probabilities& p) {
+  // The value product of the last block of all. The slot asked for was that of its V, not of another K.
+  const auto end = [&](Probabilities& p) {
     order_wait();
-    v = next;
+    v = L::rings_apart ? next_v() : next;
     wait_kv_warp(v);
     issue_values(p, v.index, accumulate);
     if (consumer + 1 != L::consumers) order_pass();
+    const KvSlot o_slot = next_o();
     const Divisor divisor = finish_rows(state, q.index, task, first_position);
     await_values();
-    finish_o(divisor, q.index);
+    finish_o(divisor, q.index, o_slot);
   };
 
   const auto has_more = [&] {
@@ -445,41 +480,23 @@ __device__ __forceinline__ void consumer_role(const Cta<config>& cta, int consum
       steps(std::false_type{}, 0);
     }
   };
-  if constexpr (L::two_p) {
-    bool in_p1 = false;
-    const auto steps = [&](auto masked, int32_t end) {
-      for (; block >= end; --block, in_p1 = !in_p1) {
-        if (in_p1)
-          step(masked, p1, p0);
-        else
-          step(masked, p0, p1);
-      }
-    };
-    for (;; in_p1 = !in_p1) {
-      --block;
-      walk_blocks(steps);
-      if (!has_more()) break;
-      if (in_p1)
-        seam(p1, p0);
-      else
-        seam(p0, p1);
-    }
-    if (in_p1)
-      last(p1);
-    else
-      last(p0);
-  } else {
-    const auto steps = [&](auto masked, int32_t end) {
-      for (; block >= end; --block) step(masked, p0, p0);
-    };
-    for (;;) {
-      --block;
-      walk_blocks(steps);
-      if (!has_more()) break;
-      seam(p0, p0);
-    }
-    last(p0);
+  bool in_p1 = false;  // where the next value product finds its P
+  const auto with_p = [&](const auto& work) {
+    if constexpr (!L::two_p) work(p0, p0);
+    else if (in_p1) work(p1, p0);
+    else work(p0, p1);
+  };
+  const auto steps = [&](auto masked, int32_t end) {
+    for (; block >= end; --block, in_p1 = !in_p1) with_p([&](Probabilities& from, Probabilities& to) { step(masked, from, to); });
+  };
+  begin(p0);
+  for (;; in_p1 = !in_p1) {
+    --block;
+    walk_blocks(steps);
+    if (!has_more()) break;
+    with_p(seam);
   }
+  with_p([&](Probabilities& from, Probabilities&) { end(from); });
 }
 
 }  // namespace fa4::hopper

@@ -22,6 +22,7 @@ __device__ __forceinline__ void store_role(const Cta<config>& cta) {
       const auto task = cta.load_task(q.index);
       const auto entry = cta.load_entry(q.index);
       if constexpr (config.general()) more = entry.last == 0;
+      const int slot = L::o_in_ring ? ptx::ld_shared_b32(cta.o_slot(q.index, i)) : 0;
       const int32_t position = task.first_position + i * (kTileRows >> params.packed_heads_log2);
       if (position < entry.seq_q) {
         int32_t origin = 0, plane = task.batch;
@@ -30,10 +31,11 @@ __device__ __forceinline__ void store_role(const Cta<config>& cta) {
           plane = params.general.o.plane(task.batch, entry.first_row + entry.seq_q);
         }
         store_tile<config, config.v_pieces(), kTileRows>(params.o, task.first_head, origin + position, plane, params.v_pieces_apart,
-                                                 cta.q_tile(q.index, i));
+                                                 cta.o_tile(q.index, i, slot));
       }
       ptx::cp_async_bulk_commit_group();
       ptx::cp_async_bulk_wait_group_read<0>();
+      if constexpr (L::o_in_ring) cta.bar.kv_empty.arrive(slot, L::o_arrivals);
       cta.bar.q_empty.arrive(stage);
     }
   }
