@@ -10,7 +10,8 @@ import sys
 from check_image import entry_bodies
 
 ENTRIES = {'fa4_forward_%s_%s' % (element, shape) for element in ('f16', 'bf16')
-           for shape in ('d128_full', 'd128_causal', 'd128_general', 'd64_full', 'd64_causal', 'd64_general', 'd64_causal_short')}
+           for shape in ['%s_%s' % (dims, mask) for dims in ('d64', 'd96', 'd128', 'd192_128', 'd256')
+                         for mask in ('full', 'causal', 'general')] + ['d64_causal_short']}
 WARPGROUP = 128
 
 

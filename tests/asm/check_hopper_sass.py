@@ -16,13 +16,31 @@ COUNTED = {'HGMMA': r'\bwgmma\.mma_async\.', 'WARPGROUP.ARRIVE': r'\bwgmma\.fenc
            'WARPGROUP.DEPBAR': r'\bwgmma\.wait_group\.', 'BAR.ARV': r'\bbar\.arrive\b', 'STSM': r'\bstmatrix\.',
            'MUFU.EX2': r'\bex2\.',
            **{opcode: check_sass.COUNTED[opcode] for opcode in ('UTMALDG', 'UTMASTG', 'UTMACMDFLUSH', 'USETMAXREG')}}
-BLOCK_KEYS, MMA_K, WARPGROUP = 128, 16, 128
-EXPONENTIALS = 64 * BLOCK_KEYS // WARPGROUP  # of a block, in a thread
-# With two P (two consumers), all exponentials of a block run beside the value product of the block before it. With three
-# consumers softmax awaits that product, and they run beside those of the others.
-BESIDE_VALUES = {2: EXPONENTIALS, 3: 0}
-# The steady loop may have so many instructions for a block, by (head dimension, consumers).
-INSTRUCTIONS = {(128, 2): 345, (64, 2): 330, (64, 3): 330}
+MMA_K, WARPGROUP = 16, 128
+
+
+class Tile:
+    """Of a kernel: head dimensions of Q and K and of V that the products compute, keys of a block, whether there are two P, and how
+    many instructions the steady loop may have for a block.
+
+    With two P all exponentials of a block run beside the value product of the block before it. Else softmax awaits that product, and
+    they run beside those of the other consumers."""
+
+    def __init__(self, qk_dim, v_dim, block_keys, two_p, instructions):
+        self.qk_dim, self.v_dim, self.block_keys, self.two_p, self.instructions = qk_dim, v_dim, block_keys, two_p, instructions
+        self.exponentials = 64 * block_keys // WARPGROUP  # of a block, in a thread
+        self.beside_values = self.exponentials if two_p else 0
+
+
+# By the dimensions in an entry's name, and consumers.
+TILES = {('64', 2): Tile(64, 64, 128, True, 330), ('64', 3): Tile(64, 64, 128, False, 330), ('96', 3): Tile(96, 96, 96, False, 280),
+         ('128', 2): Tile(128, 128, 128, True, 345), ('192_128', 2): Tile(192, 128, 128, False, 378),
+         ('256', 2): Tile(256, 256, 80, False, 305)}
+
+
+def tile_of(ptx):
+    dims = re.search(r'fa4_forward_\w+?_d(\d+(?:_\d+)?)_', ptx)[1]
+    return TILES[dims, int(re.search(r'\.maxntid (\d+)', ptx)[1]) // WARPGROUP - 1]
 
 
 class Product:
@@ -101,15 +119,15 @@ def beside_values(code, following, values):
     return min((sum(is_exponential(code[i]) for i in path) for path in paths), default=0)
 
 
-def check_products(code, following, head_dim, consumers):
+def check_products(code, following, tile):
     found, alone, complaints = steps(code, following)
-    for what, values, wanted, shape in (('score', False, head_dim // MMA_K, '64x%dx16' % BLOCK_KEYS),
-                                        ('value', True, BLOCK_KEYS // MMA_K, '64x%dx16' % head_dim)):
+    for what, values, wanted, shape in (('score', False, tile.qk_dim // MMA_K, '64x%dx16' % tile.block_keys),
+                                        ('value', True, tile.block_keys // MMA_K, '64x%dx16' % tile.v_dim)):
         complaints += ['a %s product of %d HGMMA of shape %s, expected %d of %s'
                        % (what, p.steps, sorted(p.shapes), wanted, shape)
                        for p in products(code) if p.values == values and (p.steps != wanted or p.shapes != {shape})]
     # A masked block, an unmasked one and the first one of a task, for either of two P.
-    wanted = 3 * (2 if consumers == 2 else 1)
+    wanted = 3 * (2 if tile.two_p else 1)
     if (len(found), len(alone)) != (wanted, 1):
         complaints.append('%d score products are awaited before the value product is issued and %d behind it, expected 1 and %d'
                           % (len(alone), len(found), wanted))
@@ -118,41 +136,37 @@ def check_products(code, following, head_dim, consumers):
         if {groups_left(code[i]) for i in first} != {1}:
             complaints.append('the first wait behind both products is %s' % [code[i].text for i in sorted(first)])
         beside = beside_values(code, following, values)
-        if beside < BESIDE_VALUES[consumers]:
-            complaints.append('%d exponentials run beside the value product, expected %d' % (beside, BESIDE_VALUES[consumers]))
+        if beside < tile.beside_values:
+            complaints.append('%d exponentials run beside the value product, expected %d' % (beside, tile.beside_values))
     return complaints
 
 
-def check_steady_loop(code, following, head_dim, consumers):
+def check_steady_loop(code, following, tile):
     loop, blocks = steady_loop(code, following)
     if not blocks:
         return ['no loop with products was found']
     complaints = []
-    for opcode, wanted in (('HGMMA', (head_dim + BLOCK_KEYS) // MMA_K), ('MUFU.EX2', EXPONENTIALS), ('WARPGROUP.DEPBAR', 2),
+    for opcode, wanted in (('HGMMA', (tile.qk_dim + tile.block_keys) // MMA_K), ('MUFU.EX2', tile.exponentials), ('WARPGROUP.DEPBAR', 2),
                            ('BAR.SYNC', 1), ('BAR.ARV', 1)):
         if count_of(loop, opcode) != wanted * blocks:
             complaints.append('the steady loop has %d %s for %d blocks, expected %d for each'
                               % (count_of(loop, opcode), opcode, blocks, wanted))
-    if len(loop) > INSTRUCTIONS[head_dim, consumers] * blocks:
+    if len(loop) > tile.instructions * blocks:
         complaints.append('the steady loop has %d instructions for %d blocks, at most %d instructions for a block are allowed'
-                          % (len(loop), blocks, INSTRUCTIONS[head_dim, consumers]))
+                          % (len(loop), blocks, tile.instructions))
     return complaints
 
 
 def check_entry(ptx, code, labels):
-    head_dim = int(re.search(r'fa4_forward_\w+?_d(\d+)_', ptx)[1])
-    consumers = int(re.search(r'\.maxntid (\d+)', ptx)[1]) // WARPGROUP - 1
-    following = successors(code, labels)
-    complaints = differences(ptx, code, COUNTED) + check_products(code, following, head_dim, consumers)
-    return complaints + check_steady_loop(code, following, head_dim, consumers)
+    tile, following = tile_of(ptx), successors(code, labels)
+    return differences(ptx, code, COUNTED) + check_products(code, following, tile) + check_steady_loop(code, following, tile)
 
 
 def describe(code, labels):
     following = successors(code, labels)
     loop, blocks = steady_loop(code, following)
     beside = [beside_values(code, following, values) for _, values in steps(code, following)[0]]
-    return ['steady loop: %d instructions for %d block(s); exponentials beside the value product, of %d: %s'
-            % (len(loop), blocks, EXPONENTIALS, beside)]
+    return ['steady loop: %d instructions for %d block(s); exponentials beside the value product: %s' % (len(loop), blocks, beside)]
 
 
 def main():

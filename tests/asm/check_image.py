@@ -11,7 +11,7 @@ import re
 import struct
 import sys
 
-THREADS_AFTER = {'softmax': 256, 'correction': 128, 'mma': 128}  # threads that run with the budget before the role's code
+THREADS_AFTER = {'correction': 128, 'mma': 128}  # threads that run with the budget before the role's code; softmax: the others
 REGISTERS = 65536
 
 
@@ -77,15 +77,19 @@ def main():
     if sorted(assembled) != sorted(entries):
         failures.append('entries assembled for sm_100f are %s, expected %s' % (assembled, sorted(entries)))
 
+    threads_of = {m[1]: int(m[2]) for m in re.finditer(r'\.entry (\w+)\(.*?\.maxntid (\d+)', ptx, flags=re.S)}
     for name, body in bodies.items():
         budget = register_budget(ptx, body)
-        if sorted(role for role, _, _ in budget) != sorted(THREADS_AFTER):
+        threads_after = dict(THREADS_AFTER, softmax=threads_of[name] - sum(THREADS_AFTER.values()))
+        if sorted(role for role, _, _ in budget) != sorted(threads_after):
             failures.append('%s: setmaxnreg before the roles %s, expected one before each of %s' %
-                            (name, budget, sorted(THREADS_AFTER)))
+                            (name, budget, sorted(threads_after)))
             continue
-        total = sum(THREADS_AFTER[role] * registers for role, _, registers in budget)
-        if total != REGISTERS:
-            failures.append('%s: role budgets %s sum to %d registers, expected %d' % (name, budget, total, REGISTERS))
+        # Of a multiple of 8 for each thread, all that there are.
+        launched = REGISTERS // threads_of[name] // 8 * 8 * threads_of[name]
+        total = sum(threads_after[role] * registers for role, _, registers in budget)
+        if total != launched:
+            failures.append('%s: role budgets %s sum to %d registers, expected %d' % (name, budget, total, launched))
         if '.local' in body:
             failures.append('%s: uses local memory' % name)
 

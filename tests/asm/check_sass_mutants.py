@@ -101,11 +101,15 @@ HOPPER = {
 KERNELS = {'blackwell': (check_sass.check_entry, BLACKWELL), 'hopper': (check_hopper_sass.check_entry, HOPPER)}
 
 
-def without_general(text, bodies):
-    """The disassembly and the PTX without the general entries, whose loops have no bounds: a mutant changes the first entry."""
+def without_others(text, bodies):
+    """The disassembly and the PTX of head dimensions 64 and 128, without the general entries, whose loops have no bounds: a mutant changes
+    the first entry, or all, and what it must exceed are the figures of these."""
+    def is_other(entry):
+        return is_general(entry) or not re.match(r'fa4_forward_b?f16_d(64|128)_', entry)
     sections = re.split(r'^(?=//-+ \.)', text, flags=re.M)
-    return (''.join(s for s in sections if not re.match(r'//-+ \.text\.\w+_general', s)),
-            {entry: body for entry, body in bodies.items() if not is_general(entry)})
+    entries = [re.match(r'//-+ \.text\.(\w+)', s) for s in sections]
+    return (''.join(s for s, entry in zip(sections, entries) if not entry or not is_other(entry[1])),
+            {entry: body for entry, body in bodies.items() if not is_other(entry)})
 
 
 def main():
@@ -114,7 +118,7 @@ def main():
     if not nvdisasm:
         print('skipped: there is no nvdisasm')
         return SKIPPED
-    text, bodies = without_general(disassemble(nvdisasm, sys.argv[3]), read_bodies(sys.argv[2]))
+    text, bodies = without_others(disassemble(nvdisasm, sys.argv[3]), read_bodies(sys.argv[2]))
     failed = [('as it is', c) for c in complaints_about(text, bodies, check_entry)]
     for name, (change, words) in mutants.items():
         found = complaints_about(change(text), bodies, check_entry)

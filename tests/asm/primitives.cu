@@ -38,7 +38,7 @@ extern "C" __global__ void use_shared(uint32_t shared) {
   int32_t x[4];
   ld_shared_v4(x[0], x[1], x[2], x[3], shared);
   st_shared_v4(shared, x[3], x[2], x[1], x[0]);
-  st_shared_b32(shared, x[1]);
+  st_shared_b32(shared, x[1] + ld_shared_b32(shared + 4));
   const uint32_t r[4] = {shared, shared + 1, shared + 2, shared + 3};
   stmatrix_x4(shared, r);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One value, and all that follows from it: the layouts of head dimensions that have a kernel, and of those
-// that a kernel may follow for, whose tiles are unlike, whose O lies over Q, or which have one Q stage.
+// One value, and all that follows from it: the layouts of Blackwell's kernels, among them those whose tiles are unlike, whose O lies
+// over Q, or which have one Q stage.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -34,6 +34,7 @@ void check_layout() {
   INFO("head dimensions " << config.qk_dim << " and " << config.v_dim);
   // Tensor memory: two S or three, an O for each Q stage, P in its S.
   CHECK(L::s_buffers == (config.v_dim == 64 ? 3 : 2));
+  CHECK(L::scores_ahead == (config.v_dim == 64 || config.v_dim == 256));
   std::vector<Range> columns;
   for (int i = 0; i < L::s_buffers; ++i) {
     const int s = L::s_column + i * L::s_columns, p = L::p_column + i * L::s_columns;
@@ -45,19 +46,23 @@ void check_layout() {
         {L::o_column + i * L::o_stage_columns, L::o_column + i * L::o_stage_columns + config.v_dim});
   CHECK(disjoint(columns, 512));
 
+  // Tiles are of whole pieces of 64 columns.
+  const int qk_columns = (config.qk_dim + 63) / 64 * 64, v_columns = (config.v_dim + 63) / 64 * 64;
+  CHECK((config.qk_dim % 16 == 0 && config.v_dim % 16 == 0 && L::score_steps == config.qk_dim / 16));
+
   // Shared memory, with the ring as it is when its slots hold K and V in turn, K first or V first.
   for (const int first : {0, 1}) {
     std::vector<Range> bytes;
     const auto add = [&](int begin, int size) { bytes.push_back({begin, begin + size}); };
     for (int i = 0; i < config.q_stages; ++i)
-      add(L::q_offset + i * config.q_tile_bytes(), 128 * config.qk_dim * 2);
+      add(L::q_offset + i * config.q_tile_bytes(), 128 * qk_columns * 2);
     for (int slot = 0; slot < config.kv_slots; ++slot) {
       const bool is_v = (slot + first) % 2 != 0;
       add(L::kv_offset + (is_v ? L::v_slot_offset(slot) : L::k_slot_offset(slot)),
-          config.block_keys * (is_v ? config.v_dim : config.qk_dim) * 2);
+          config.block_keys * (is_v ? v_columns : qk_columns) * 2);
     }
     for (int i = 0; i < config.q_stages; ++i) {
-      const int o = L::o_offset + i * L::o_stage_bytes, size = 128 * config.v_dim * 2;
+      const int o = L::o_offset + i * L::o_stage_bytes, size = 128 * v_columns * 2;
       if (config.o_place == OPlace::own) {
         add(o, size);
       } else {
@@ -71,18 +76,38 @@ void check_layout() {
     CHECK(disjoint(bytes, L::shared_bytes));
   }
   CHECK(L::shared_bytes <= 232448);
-  CHECK(L::threads * 65536 / L::threads == 65536);
+  // A launch gives all threads as many registers, a multiple of 8, and the roles share these out.
+  CHECK(L::threads == 128 * (config.q_stages + 2));
   CHECK(128 * (config.q_stages * L::softmax_registers + L::correction_registers + L::other_registers) ==
-        65536);
+        (config.q_stages == 2 ? 512 * 128 : 384 * 168));
   for (const int registers : {L::softmax_registers, L::correction_registers, L::other_registers})
     CHECK((registers % 8 == 0 && registers >= 24 && registers <= 256));
 
   // The bytes that complete a phase are those of the tiles.
   const fa4::blackwell::BarrierTable table = fa4::blackwell::barrier_table(config);
-  CHECK(table[fa4::blackwell::BarrierId::q_full].bytes == uint32_t(128 * config.qk_dim * 2));
-  CHECK(table[fa4::blackwell::BarrierId::kv_full].bytes == uint32_t(config.block_keys * config.qk_dim * 2));
+  CHECK(table[fa4::blackwell::BarrierId::q_full].bytes == uint32_t(128 * qk_columns * 2));
+  CHECK(table[fa4::blackwell::BarrierId::kv_full].bytes == uint32_t(config.block_keys * qk_columns * 2));
   CHECK(int(table[fa4::blackwell::BarrierId::kv_full].stages) == config.kv_slots);
   CHECK(int(table[fa4::blackwell::BarrierId::s_ready].stages) == L::s_buffers);
+  CHECK(int(table[fa4::blackwell::BarrierId::q_empty].stages) == (config.o_place == OPlace::own ? config.q_stages : 0));
+
+  // K and V in turn, in the slots of the ring: a load waits for what its slot held, and so for all that was loaded before that. If it
+  // covers something loaded since, that is what the next slot holds, and reaches_next_slot says so.
+  const auto tile = [](int load) {
+    const int slot = load % config.kv_slots, begin = load % 2 == 0 ? L::k_slot_offset(slot) : L::v_slot_offset(slot);
+    return Range{begin, begin + (load % 2 == 0 ? config.k_tile_bytes() : config.v_tile_bytes())};
+  };
+  for (int load = config.kv_slots; load < 8 * config.kv_slots; ++load) {
+    INFO("load " << load);
+    const auto [begin, end] = tile(load);
+    bool reaches = false;
+    for (int before = load - config.kv_slots + 1; before < load; ++before) {
+      if (tile(before).first >= end || begin >= tile(before).second) continue;
+      CHECK(before == load - config.kv_slots + 1);
+      reaches = true;
+    }
+    CHECK(L::reaches_next_slot(load % config.kv_slots, end - begin) == reaches);
+  }
 }
 
 template <int qk_dim, int v_dim>
@@ -92,6 +117,7 @@ inline constexpr Config kConfig = fa4::blackwell::make_config(ElementType::bf16,
 
 TEST_CASE("layouts follow from a specialisation's value", "[config]") {
   check_layout<kConfig<64, 64>>();
+  check_layout<kConfig<96, 96>>();
   check_layout<kConfig<128, 128>>();
   check_layout<kConfig<192, 128>>();
   check_layout<kConfig<256, 256>>();

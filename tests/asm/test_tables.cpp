@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables that describe the kernel: barriers, memory maps, names; and the PTX that was made from them.
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -7,6 +8,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "asm/attention/kernels.h"
@@ -44,6 +46,16 @@ unsigned slots_of(const fa4::Kernel& kernel) {
   return slots;
 }
 
+// A Q tile for this task and one for the next, where there is room for it. Else O leaves through the ring of K and V.
+int q_tiles_of_hopper(const fa4::Config& config) {
+  return config.qk_dim <= 128 ? 2 : 1;
+}
+
+// Beside one O of 64 columns for each stage, tensor memory holds a third S.
+int scores_of_blackwell(const fa4::Config& config) {
+  return config.v_dim == 64 ? 3 : 2;
+}
+
 unsigned name_count(const fa4::KernelList& list, const fa4::Kernel& kernel) {
   return &list == &fa4::hopper::kKernels ? fa4::hopper::name_count(kernel.config)
                                          : fa4::blackwell::name_count(kernel.config);
@@ -54,15 +66,19 @@ unsigned name_count(const fa4::KernelList& list, const fa4::Kernel& kernel) {
 TEST_CASE("the barrier table of Hopper is consistent", "[tables]") {
   for (const fa4::Kernel& kernel : fa4::hopper::kKernels) {
     const fa4::hopper::BarrierTable table = fa4::hopper::barrier_table(kernel.config);
+    INFO(kernel.entry);
     const int consumers = int(kernel.threads) / 128 - 1;
     CHECK(table.consistent());
-    CHECK(table.kinds == 7);
+    CHECK(table.kinds == 8);
     unsigned slots = 0;
     for (const BarrierRow& row : table.row) {
       INFO(row.name);
       const std::string signals = row.signals, name = row.name;
       const bool ring = name.starts_with("kv."), of_tasks = name.starts_with("task.");
-      CHECK(int(row.stages) == (ring ? kernel.config.kv_slots : of_tasks ? (kernel.config.general() ? 4 : 0) : 2 * consumers));
+      CHECK(int(row.stages) == (ring       ? kernel.config.kv_slots
+                                : of_tasks ? (kernel.config.general() ? 4 : 0)
+                                : name == "q.read" ? (q_tiles_of_hopper(kernel.config) == 1 ? consumers : 0)
+                                                   : 2 * consumers));
       CHECK((row.flavour == BarrierFlavour::tma) == (signals.find("TMA") != std::string::npos));
       const bool of_warps = signals.find("1 lane of each warp") != std::string::npos;
       const bool of_both = signals.find("load, query (1 lane each)") != std::string::npos;
@@ -101,10 +117,11 @@ TEST_CASE("the barrier table of Blackwell is consistent", "[tables]") {
             (std::string(row.signals).find("TMA") != std::string::npos));
       const bool ring = BarrierId(id) == BarrierId::kv_full || BarrierId(id) == BarrierId::kv_empty;
       const bool of_tasks = BarrierId(id) == BarrierId::task_full || BarrierId(id) == BarrierId::task_empty;
-      const int scores = config.v_dim == 64 ? 3 : 2;  // beside one O of 64 columns for each stage, tensor memory holds a third S
       CHECK(int(row.stages) == (ring ? config.kv_slots
                                 : of_tasks ? (config.general() ? 4 : 0)
-                                : BarrierId(id) == BarrierId::s_ready ? scores : config.q_stages));
+                                : BarrierId(id) == BarrierId::s_ready ? scores_of_blackwell(config)
+                                : BarrierId(id) == BarrierId::q_empty && config.o_place == fa4::OPlace::over_q ? 0
+                                                                                                              : config.q_stages));
     }
     CHECK(slots == table.slots());
     CHECK(names.size() == 14);
@@ -130,13 +147,35 @@ TEST_CASE("names cover the memories and do not overlap", "[tables]") {
       for (const auto* r : by_kind[kind]) sum += r->end - r->begin;
       return sum;
     };
+    const bool general = kernel.config.general(), of_hopper = list == &fa4::hopper::kKernels;
+    const bool unlike = kernel.config.k_tile_bytes() != kernel.config.v_tile_bytes();
+    const bool o_over_q = kernel.config.o_place == fa4::OPlace::over_q;
+    // On Blackwell O may be staged where Q was; and in a ring of unlike tiles, whose names are those of K, the larger, a slot reaches into
+    // the next one.
+    const auto may_overlap = [&](const fa4::NameRecord& a, const fa4::NameRecord& b) {
+      const std::string first = a.name, second = b.name;
+      if (of_hopper) return false;
+      if (first.starts_with("sO") && second.starts_with("sQ")) return o_over_q && a.begin == b.begin && a.end <= b.end;
+      return unlike && first.starts_with("sKV") && second.starts_with("sKV");
+    };
     const auto disjoint = [&](fa4::NameKind kind) {
       bool good = true;
       for (const auto* a : by_kind[kind]) {
         for (const auto* b : by_kind[kind])
-          good = good && (a == b || a->end <= b->begin || b->end <= a->begin);
+          good = good && (a == b || a->end <= b->begin || b->end <= a->begin || may_overlap(*a, *b) || may_overlap(*b, *a));
       }
       return good;
+    };
+    const auto covered = [&](fa4::NameKind kind) {  // by some name
+      std::vector<std::pair<unsigned, unsigned>> ranges;
+      for (const auto* r : by_kind[kind]) ranges.push_back({r->begin, r->end});
+      std::sort(ranges.begin(), ranges.end());
+      unsigned sum = 0, end = 0;
+      for (const auto& range : ranges) {
+        sum += range.second - std::min(std::max(range.first, end), range.second);
+        end = std::max(end, range.second);
+      }
+      return sum;
     };
     CHECK(length(fa4::NameKind::role) == kernel.threads / 32);
     CHECK(disjoint(fa4::NameKind::role));
@@ -144,33 +183,48 @@ TEST_CASE("names cover the memories and do not overlap", "[tables]") {
     CHECK(length(fa4::NameKind::barrier) == slots * 8);
     CHECK(disjoint(fa4::NameKind::barrier));
     CHECK(disjoint(fa4::NameKind::shared));
-    CHECK(length(fa4::NameKind::shared) <= kernel.shared_bytes);
-    CHECK(kernel.shared_bytes - length(fa4::NameKind::shared) < 16);  // nothing but the padding has no name
+    CHECK(covered(fa4::NameKind::shared) <= kernel.shared_bytes);
+    CHECK(kernel.shared_bytes - covered(fa4::NameKind::shared) < 16);  // nothing but the padding has no name
 
     std::set<std::string> names;
     for (const auto& [kind, list] : by_kind) {
       for (const auto* r : list) CHECK(names.insert(r->name).second);
     }
-    const std::vector<const char*> blackwell = {"softmax 0",  "softmax 1",  "correction", "mma",        "p_o_rescale[1]",
-                                                "sQ stage 1", "sKV slot 2", "S0",         "P1",         "O1"};
-    const std::vector<const char*> hopper = {"consumer 0", "consumer 1", "query", "o.full[3]", "sQ slot 1, consumer 1",
-                                             "task of Q slot 1"};
-    for (const char* name : list == &fa4::hopper::kKernels ? hopper : blackwell) {
+    // As many of each as follow from the specialisation, the last of them and none behind it.
+    struct Numbered {
+      const char *before, *behind;
+      int count;
+    };
+    const fa4::Config& config = kernel.config;
+    const int stages = config.q_stages, q_tiles = q_tiles_of_hopper(config), task_records = general ? 4 : 0;
+    std::vector<Numbered> numbered = {{"kv.full[", "]", config.kv_slots}, {"task.full[", "]", task_records},
+                                      {"task.empty[", "]", task_records}, {"task record ", "", task_records}};
+    if (of_hopper) {
+      const int ring = unlike ? 0 : config.kv_slots, half = unlike ? config.kv_slots / 2 : 0;
+      numbered.insert(numbered.end(), {{"consumer ", "", stages}, {"q.full[", "]", 2 * stages}, {"o.full[", "]", 2 * stages},
+                                       {"q.read[", "]", q_tiles > 1 ? 0 : stages}, {"sQ slot 0, consumer ", "", stages},
+                                       {"sQ slot 1, consumer ", "", q_tiles > 1 ? stages : 0},
+                                       {"task of Q slot ", "", 2}, {"entry of Q slot ", "", general ? 2 : 0},
+                                       {"sKV slot ", "", ring}, {"sK slot ", "", half}, {"sV slot ", "", half}});
+    } else {
+      const int scores = scores_of_blackwell(config);
+      numbered.insert(numbered.end(), {{"softmax ", "", stages}, {"q.full[", "]", stages}, {"q.empty[", "]", o_over_q ? 0 : stages},
+                                       {"p_o_rescale[", "]", stages}, {"sQ stage ", "", stages}, {"sO stage ", "", stages},
+                                       {"sKV slot ", "", config.kv_slots}, {"S", "", scores}, {"P", "", scores}, {"O", "", stages}});
+    }
+    for (const auto& [before, behind, count] : numbered) {
+      INFO(before << count << behind);
+      const auto name = [&, before = before, behind = behind](int i) { return before + std::to_string(i) + behind; };
+      for (int i = 0; i < count; ++i) CHECK(names.count(name(i)) == 1);
+      CHECK(names.count(name(count)) == 0);
+    }
+    for (const char* name : {"load", "store", "barriers", of_hopper ? "query" : "correction", of_hopper ? "query" : "mma"}) {
       INFO(name);
       CHECK(names.count(name) == 1);
     }
-    for (const char* name : {"load", "store", "kv.full[2]", "q.full[1]", "sKV slot 2", "barriers"}) {
-      INFO(name);
-      CHECK(names.count(name) == 1);
-    }
-    // What general kernels alone have, and the warp that has nothing to do in the others.
-    const bool general = kernel.config.general(), of_hopper = list == &fa4::hopper::kKernels;
+    // The warp that hands out the tasks of general kernels has nothing to do in the others.
     CHECK(names.count("idle") == (general ? 0 : 1));
-    for (const char* name : {"scheduler", "task.full[3]", "task.empty[0]", "task record 3"}) {
-      INFO(name);
-      CHECK(names.count(name) == (general ? 1 : 0));
-    }
-    CHECK(names.count("entry of Q slot 1") == (general && of_hopper ? 1 : 0));
+    CHECK(names.count("scheduler") == (general ? 1 : 0));
   }
 }
 

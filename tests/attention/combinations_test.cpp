@@ -23,7 +23,7 @@ constexpr std::array<const char*, kFactors> kNames{"Q's lengths",    "K's length
 enum Mask { kFull, kCausal, kWindow, kTopLeftCausal, kMasks };
 enum Score { kPlain, kSoftcap, kSink, kSoftcapSink, kAlibi, kAlibiSink, kScores };
 enum LengthClass { kTiny, kAtEdges, kMedium, kWithZeros, kFewQueries, kFewKeys, kLengthClasses };
-constexpr std::array<int64_t, 3> kDims{64, 128, 96};
+constexpr std::array<test::HeadDims, 6> kDims{{{64, 64}, {128, 128}, {96, 96}, {192, 128}, {256, 256}, {72, 104}}};
 constexpr std::array<int64_t, 4> kRatios{1, 4, 6, 16};
 constexpr std::array<Layout, 5> kLayouts{Layout::bshd, Layout::bhsd, Layout::padded, Layout::broadcast,
                                          Layout::fused_qkv};
@@ -152,7 +152,8 @@ test::Case make_case(const Choice& choice, uint64_t seed) {
   c.seed = seed;
   support::Problem& p = c.problem;
   p.dtype = choice[kDtype] ? Dtype::bf16 : Dtype::fp16;
-  p.head_dim = kDims[size_t(choice[kDim])];
+  p.head_dim = kDims[size_t(choice[kDim])].qk;
+  p.head_dim_v = kDims[size_t(choice[kDim])].v;
   p.kv_heads = int64_t(1 + pick(2));
   p.q_heads = p.kv_heads * kRatios[size_t(choice[kRatio])];
   const size_t batch = 2 + pick(3);

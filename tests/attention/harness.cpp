@@ -41,12 +41,21 @@ const KernelList& kernels() {
   return *kernels_for(uint32_t(10 * gpu.major + gpu.minor));
 }
 
-std::vector<int64_t> head_dims() {
-  std::vector<int64_t> dims;
+std::vector<HeadDims> head_dims() {
+  std::vector<HeadDims> dims;
   const KernelList& list = kernels();
   for (const Kernel& kernel : list)
-    if (list.first_of_head_dim(kernel)) dims.push_back(kernel.config.qk_dim);
+    if (list.first_of_head_dim(kernel)) dims.push_back({kernel.config.qk_dim, kernel.config.v_dim});
   return dims;
+}
+
+HeadDims head_dims_at(uint64_t turn) {
+  const std::vector<HeadDims> dims = head_dims();
+  return dims[turn % dims.size()];
+}
+
+const Config& config_of(support::Dtype dtype, MaskKind mask, const HeadDims& dims) {
+  return kernels().find(dtype == support::Dtype::bf16 ? ElementType::bf16 : ElementType::f16, mask, dims.qk, dims.v, 1)->config;
 }
 
 std::string describe(const Case& c) {

@@ -20,8 +20,16 @@ support::AttentionDevice& device();
 // The kernels that the device runs.
 const KernelList& kernels();
 
-// Head dimensions that have kernels.
-std::vector<int64_t> head_dims();
+// Head dimensions, of Q and K and of V and O.
+struct HeadDims {
+  int64_t qk, v;
+};
+// Those that have kernels of their own; and these one after the other, for problems that turn.
+std::vector<HeadDims> head_dims();
+HeadDims head_dims_at(uint64_t turn);
+
+// The tiles of the kernel for a problem of these kinds, with few rows.
+const Config& config_of(support::Dtype dtype, MaskKind mask, const HeadDims& dims);
 
 struct Case {
   support::Problem problem;

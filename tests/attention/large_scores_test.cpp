@@ -19,10 +19,10 @@ constexpr auto k64 = [](int64_t) { return 64.0f; };
 }  // namespace
 
 TEST_CASE("one large row in each place of a warp, and not a bit of the others changes", "[large]") {
-  for (const int64_t head_dim : test::head_dims()) {
+  for (const test::HeadDims& dims : test::head_dims()) {
     for (const Dtype dtype : kDtypes) {
       for (const bool causal : {false, true}) {
-        const support::Problem problem{dtype, causal, 1, 128, 200, 1, 1, 0.05, head_dim};
+        const support::Problem problem{dtype, causal, 1, 128, 200, 1, 1, 0.05, dims.qk, dims.v};
         test::Case c{problem, {}, 21};
         support::RunResult ordinary;
         REQUIRE(test::verify(c,
@@ -37,9 +37,8 @@ TEST_CASE("one large row in each place of a warp, and not a bit of the others ch
           support::RunResult result;
           CHECK(test::verify(c, inputs, &result) == "");
           const auto unchanged = [&](int64_t i) {
-            return i == large || (std::equal(&result.o[size_t(i * problem.head_dim)],
-                                             &result.o[size_t(i * problem.head_dim)] + problem.head_dim,
-                                             &ordinary.o[size_t(i * problem.head_dim)]) &&
+            const size_t row = size_t(i * dims.v);
+            return i == large || (std::equal(&result.o[row], &result.o[row] + dims.v, &ordinary.o[row]) &&
                                   result.lse[size_t(i)] == ordinary.lse[size_t(i)]);
           };
           int64_t changed = 0;
@@ -53,13 +52,13 @@ TEST_CASE("one large row in each place of a warp, and not a bit of the others ch
 }
 
 TEST_CASE("maxima of every magnitude, from ordinary to the largest", "[large]") {
-  for (const int64_t head_dim : test::head_dims()) {
+  for (const test::HeadDims& dims : test::head_dims()) {
     // The shift alone is varied: 2^8 to 2^21 on top of integers, times scales that reach past 2^28 in log2.
     uint64_t seed = 60;
     for (const Dtype dtype : kDtypes) {
       for (const double scale : {0.01, 0.3, -0.3, 20.0, 1e3, 1e7, -1e8, 1e30, 2.3e38}) {
         for (const bool causal : {false, true}) {
-          const support::Problem problem{dtype, causal, 1, 150, 300, 1, 1, scale, head_dim};
+          const support::Problem problem{dtype, causal, 1, 150, 300, 1, 1, scale, dims.qk, dims.v};
           test::Case c{problem, {}, ++seed};
           const auto inputs = make_exact_inputs(
               problem, c.seed,
@@ -72,15 +71,16 @@ TEST_CASE("maxima of every magnitude, from ordinary to the largest", "[large]") 
 }
 
 TEST_CASE("a maximum that grows from block to block, beyond every limit", "[large]") {
-  for (const int64_t head_dim : test::head_dims()) {
+  for (const test::HeadDims& dims : test::head_dims()) {
     // Blocks run from the last key to the first: each has scores 16 times those of the one before.
     for (const Dtype dtype : kDtypes) {
       for (const double scale : {1.0, -1.0, 64.0}) {
-        const support::Problem problem{dtype, false, 1, 130, 128 * 5, 1, 1, scale, head_dim};
+        const int64_t block = test::config_of(dtype, MaskKind::full, dims).block_keys;
+        const support::Problem problem{dtype, false, 1, 130, block * 5, 1, 1, scale, dims.qk, dims.v};
         test::Case c{problem, {}, 5};
         const auto inputs = make_exact_inputs(
             problem, c.seed, [](int64_t i) { return (i & 1 ? -1.0f : 1.0f) * 16.0f; },
-            [](int64_t j) { return std::ldexp(1.0f, int(15 - 4 * (j / 128))); });
+            [&](int64_t j) { return std::ldexp(1.0f, int(15 - 4 * (j / block))); });
         CHECK(test::verify(c, inputs) == "");
       }
     }
@@ -88,10 +88,10 @@ TEST_CASE("a maximum that grows from block to block, beyond every limit", "[larg
 }
 
 TEST_CASE("the largest finite scores: one key wins, and LSE is the double rounded", "[large]") {
-  for (const int64_t head_dim : test::head_dims()) {
+  for (const test::HeadDims& dims : test::head_dims()) {
     // bf16 reaches 2^126: everything but the first column is 0, so that scores are exact.
     for (const double scale : {1.0, -1.0, 1e7, 2.3e38}) {
-      const support::Problem problem{Dtype::bf16, false, 1, 140, 300, 1, 1, scale, head_dim};
+      const support::Problem problem{Dtype::bf16, false, 1, 140, 300, 1, 1, scale, dims.qk, dims.v};
       support::Inputs inputs = support::make_inputs(problem, 9);
       std::fill(inputs.q.begin(), inputs.q.end(), uint16_t(0));
       std::fill(inputs.k.begin(), inputs.k.end(), uint16_t(0));

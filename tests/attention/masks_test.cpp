@@ -29,6 +29,12 @@ Problem windowed(Dtype dtype, int64_t seq_q, int64_t seq_kv, int64_t left, int64
   return p;
 }
 
+void set_head_dims(Problem& p, uint64_t turn) {
+  const test::HeadDims dims = test::head_dims_at(turn);
+  p.head_dim = dims.qk;
+  p.head_dim_v = dims.v;
+}
+
 // O of the rows that see no key is 0, not -0 or something small, and their LSE -inf. Returns how many rows
 // there are, or -1.
 int64_t rows_without_keys(const Problem& p, const RunResult& result) {
@@ -61,7 +67,7 @@ TEST_CASE("windows of every pair of bounds, along either diagonal", "[masks]") {
               {seed % 3 ? Layout::bshd : Layout::padded, FA4_SCHEDULER_AUTO, true, kSms[seed / 4 % 3]},
               seed};
           c.problem.top_left = top_left;
-          c.problem.head_dim = seed / 2 % 2 ? 64 : 128;
+          set_head_dims(c.problem, seed / 2);
           c.problem.q_heads = kHeads[seed / 5 % 4][0];
           c.problem.kv_heads = kHeads[seed / 5 % 4][1];
           RunResult result;
@@ -87,7 +93,7 @@ TEST_CASE("causal with a bound on the left, whatever the right one is", "[masks]
                      seed};
         c.problem.causal = true;
         c.problem.top_left = top_left;
-        c.problem.head_dim = seed / 2 % 2 ? 64 : 128;
+        set_head_dims(c.problem, seed / 2);
         c.problem.q_heads = seed / 3 % 2 ? 4 : 1;
         CHECK(test::verify(c) == "");
       }
@@ -97,10 +103,10 @@ TEST_CASE("causal from the top left", "[masks]") {
   uint64_t seed = 1100;
   for (const auto& [seq_q, seq_kv] : std::array<std::array<int64_t, 2>, 7>{
            {{1, 300}, {300, 1}, {128, 129}, {129, 128}, {257, 400}, {400, 257}, {256, 256}}})
-    for (const int64_t head_dim : {64, 128, 40}) {
+    for (const test::HeadDims& dims : std::array<test::HeadDims, 5>{{{64, 64}, {128, 128}, {40, 96}, {192, 128}, {256, 256}}}) {
       ++seed;
       test::Case c{
-          {seed % 2 ? Dtype::fp16 : Dtype::bf16, true, 2, seq_q, seq_kv, 4, 2, 0, head_dim}, {}, seed};
+          {seed % 2 ? Dtype::fp16 : Dtype::bf16, true, 2, seq_q, seq_kv, 4, 2, 0, dims.qk, dims.v}, {}, seed};
       c.problem.top_left = true;
       CHECK(test::verify(c) == "");
     }
@@ -115,7 +121,7 @@ TEST_CASE("a window slides over many blocks", "[masks]") {
       test::Case c{windowed(seed % 2 ? Dtype::fp16 : Dtype::bf16, seq_q, seq_kv, left, right),
                    {Layout::bshd, FA4_SCHEDULER_AUTO, true, 2},
                    seed};
-      c.problem.head_dim = seed / 2 % 2 ? 64 : 128;
+      set_head_dims(c.problem, seed / 2);
       c.problem.batch = 2;
       CHECK(test::verify(c) == "");
     }
@@ -133,7 +139,7 @@ TEST_CASE("entries of different lengths have their own diagonals", "[masks]") {
                      seed};
         c.problem.top_left = top_left;
         c.problem.batch = 6;
-        c.problem.head_dim = seed / 2 % 2 ? 64 : 128;
+        set_head_dims(c.problem, seed / 2);
         test::set_q_rows(c.problem, kind, {130, 1, 300, 0, 128, 40});
         test::set_kv_rows(c.problem, kind, {40, 300, 129, 5, 128, 0});
         RunResult result;

@@ -32,8 +32,8 @@ struct Base {
   support::Inputs inputs;
   RunResult clean;
 
-  Base(Dtype dtype, bool causal, int64_t head_dim, uint32_t sms)
-      : problem{dtype, causal, 2, 150, 300, 8, 2, 0, head_dim},
+  Base(Dtype dtype, bool causal, const test::HeadDims& dims, uint32_t sms)
+      : problem{dtype, causal, 2, 150, 300, 8, 2, 0, dims.qk, dims.v},
         options{support::Layout::padded, FA4_SCHEDULER_AUTO, true, sms},
         inputs(support::make_inputs(problem, 21)),
         clean(test::device().run(problem, inputs, options)) {}
@@ -42,8 +42,11 @@ struct Base {
   size_t q_at(int64_t b, int64_t head, int64_t i, int64_t d) const {
     return size_t(((b * problem.seq_q + i) * problem.q_heads + head) * problem.head_dim + d);
   }
-  size_t kv_at(int64_t b, int64_t kv_head, int64_t j, int64_t d) const {
+  size_t k_at(int64_t b, int64_t kv_head, int64_t j, int64_t d) const {
     return size_t(((b * problem.seq_kv + j) * problem.kv_heads + kv_head) * problem.head_dim + d);
+  }
+  size_t v_at(int64_t b, int64_t kv_head, int64_t j, int64_t d) const {
+    return size_t(((b * problem.seq_kv + j) * problem.kv_heads + kv_head) * problem.v_dim() + d);
   }
 
   // Runs the changed inputs and compares with the clean run: "" or which row that `reaches_o` (`reaches_lse`)
@@ -61,8 +64,9 @@ struct Base {
             return std::string(what) + " of batch entry " + std::to_string(b) + ", head " +
                    std::to_string(h) + ", query " + std::to_string(i) + " changed";
           };
-          const size_t o = q_at(b, h, i, 0), lse = size_t((b * problem.q_heads + h) * problem.seq_q + i);
-          if (!reaches_o(b, h, i) && !std::equal(&clean.o[o], &clean.o[o] + problem.head_dim, &result.o[o]))
+          const size_t o = size_t(((b * problem.seq_q + i) * problem.q_heads + h) * problem.v_dim()),
+                       lse = size_t((b * problem.q_heads + h) * problem.seq_q + i);
+          if (!reaches_o(b, h, i) && !std::equal(&clean.o[o], &clean.o[o] + problem.v_dim(), &result.o[o]))
             return row("O");
           if (!reaches_lse(b, h, i) && std::memcmp(&clean.lse[lse], &result.lse[lse], sizeof(float)) != 0)
             return row("LSE");
@@ -71,12 +75,12 @@ struct Base {
   }
 };
 
+// Each head dimension with both types and masks, half of them on one SM.
 template <typename Body>
 void for_each_base(const Body& body) {
-  for (const Dtype dtype : {Dtype::fp16, Dtype::bf16})
-    for (const bool causal : {false, true})
-      for (const int64_t head_dim : test::head_dims())
-        for (const uint32_t sms : {1u, 148u}) body(Base(dtype, causal, head_dim, sms));
+  for (const test::HeadDims& dims : test::head_dims())
+    for (const Dtype dtype : {Dtype::fp16, Dtype::bf16})
+      for (const bool causal : {false, true}) body(Base(dtype, causal, dims, (dtype == Dtype::fp16) == causal ? 1 : 148));
 }
 
 constexpr auto nobody = [](int64_t, int64_t, int64_t) { return false; };
@@ -91,7 +95,7 @@ TEST_CASE("V that is not finite reaches O of its batch entry and KV head alone",
         for (const int64_t entry : {0, 1}) {
           const int64_t kv_head = 1 - entry;
           support::Inputs changed = base.inputs;
-          for (const int64_t d : {0, 57}) changed.v[base.kv_at(entry, kv_head, key, d)] = base.bits(special);
+          for (const int64_t d : {0, 57}) changed.v[base.v_at(entry, kv_head, key, d)] = base.bits(special);
           INFO(special.name << " in V at key " << key << " of batch entry " << entry);
           CHECK(base.compare(
                     changed,
@@ -109,8 +113,8 @@ TEST_CASE("V of whole heads that is NaN leaves the other heads alone", "[nonfini
   for_each_base([](const Base& base) {
     support::Inputs changed = base.inputs;
     for (int64_t j = 0; j < base.problem.seq_kv; ++j)
-      for (int64_t d = 0; d < base.problem.head_dim; ++d)
-        changed.v[base.kv_at(0, 1, j, d)] = changed.v[base.kv_at(1, 0, j, d)] = 0x7FFF;
+      for (int64_t d = 0; d < base.problem.v_dim(); ++d)
+        changed.v[base.v_at(0, 1, j, d)] = changed.v[base.v_at(1, 0, j, d)] = 0x7FFF;
     CHECK(base.compare(
               changed, [&](int64_t b, int64_t h, int64_t) { return h / base.problem.ratio() == 1 - b; },
               nobody) == "");
@@ -135,7 +139,7 @@ TEST_CASE("K that is not finite reaches the rows that see its key", "[nonfinite]
     for (const Special& special : kSpecials) {
       for (const int64_t key : {int64_t(0), p.seq_kv - p.seq_q + 60, p.seq_kv - 1}) {
         support::Inputs changed = base.inputs;
-        changed.k[base.kv_at(0, 1, key, p.head_dim - 1)] = base.bits(special);
+        changed.k[base.k_at(0, 1, key, p.head_dim - 1)] = base.bits(special);
         const auto seeing = [&](int64_t b, int64_t h, int64_t i) {
           return b == 0 && h / p.ratio() == 1 && key < p.visible(b, i).end;
         };

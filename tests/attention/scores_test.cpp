@@ -22,6 +22,7 @@ constexpr std::array<std::array<int64_t, 2>, 3> kShapes{{{140, 200}, {300, 130},
 
 // A dense problem that turns with the seed.
 Problem problem(uint64_t seed, bool causal, int64_t seq_q, int64_t seq_kv, int64_t heads) {
+  const test::HeadDims dims = test::head_dims_at(seed / 2);
   return {seed % 2 ? Dtype::fp16 : Dtype::bf16,
           causal,
           1,
@@ -30,7 +31,8 @@ Problem problem(uint64_t seed, bool causal, int64_t seq_q, int64_t seq_kv, int64
           heads,
           seed % 3 ? 1 : heads,
           0,
-          seed / 2 % 2 ? 64 : 128};
+          dims.qk,
+          dims.v};
 }
 
 // Each way to compute exponentials that the device has.
@@ -100,8 +102,8 @@ TEST_CASE("sinks that rule, that do not count, and that are alone", "[scores]") 
           for (int64_t h = 0; h < c.problem.q_heads && c.problem.visible(0, i).count() == 0; ++h, ++rows) {
             const float lse = result.lse[size_t(h * seq_q + i)], sink = sinks[size_t(h)];
             wrong += std::isinf(sink) ? lse != sink : !(std::fabs(lse - sink) <= 0x1p-22f * std::fabs(sink));
-            for (int64_t d = 0; d < c.problem.head_dim; ++d)
-              wrong += result.o[size_t((i * c.problem.q_heads + h) * c.problem.head_dim + d)] != 0;
+            for (int64_t d = 0; d < c.problem.v_dim(); ++d)
+              wrong += result.o[size_t((i * c.problem.q_heads + h) * c.problem.v_dim() + d)] != 0;
           }
         INFO(test::describe(c));
         CHECK(wrong == 0);

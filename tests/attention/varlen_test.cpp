@@ -22,12 +22,34 @@ using support::RunResult;
 using test::Ragged;
 using Rows = std::vector<int64_t>;
 
-constexpr std::array<int64_t, 16> kEdges{0,   1,   63,  64,  65,  127, 128, 129,
-                                         191, 192, 193, 255, 256, 257, 300, 417};
+constexpr size_t kEdges = 16;
+constexpr std::array<int64_t, kEdges> kQEdges{0,   1,   63,  64,  65,  127, 128, 129,
+                                              191, 192, 193, 255, 256, 257, 300, 417};
 constexpr std::array<Layout, 4> kLayouts{Layout::bshd, Layout::bhsd, Layout::padded, Layout::broadcast};
 constexpr std::array<std::array<int64_t, 2>, 5> kHeads{{{1, 1}, {2, 2}, {4, 1}, {6, 2}, {3, 1}}};
 constexpr std::array<uint32_t, 4> kSms{1, 2, 3, 148};
-constexpr std::array<int64_t, 4> kDims{64, 128, 96, 40};
+constexpr std::array<test::HeadDims, 6> kDims{{{64, 64}, {128, 128}, {192, 128}, {96, 96}, {256, 256}, {40, 72}}};
+
+// Around halves of blocks of keys.
+std::array<int64_t, kEdges> kv_edges(const test::HeadDims& dims) {
+  const int64_t half = test::config_of(Dtype::fp16, MaskKind::band, dims).block_keys / 2;
+  return {0,
+          1,
+          half - 1,
+          half,
+          half + 1,
+          2 * half - 1,
+          2 * half,
+          2 * half + 1,
+          3 * half - 1,
+          3 * half,
+          3 * half + 1,
+          4 * half - 1,
+          4 * half,
+          4 * half + 1,
+          300,
+          417};
+}
 
 // Puts a problem of one entry at a place in a batch whose bounds are no smaller.
 template <typename T>
@@ -38,7 +60,7 @@ void copy_rows(const std::vector<T>& from, std::vector<T>& to, int64_t entry, in
 void embed(const Problem& one, const Inputs& from, const Problem& batch, Inputs& to, int64_t entry) {
   copy_rows(from.q, to.q, entry, batch.seq_q, one.seq_q, one.q_heads * one.head_dim);
   copy_rows(from.k, to.k, entry, batch.seq_kv, one.seq_kv, one.kv_heads * one.head_dim);
-  copy_rows(from.v, to.v, entry, batch.seq_kv, one.seq_kv, one.kv_heads * one.head_dim);
+  copy_rows(from.v, to.v, entry, batch.seq_kv, one.seq_kv, one.kv_heads * one.v_dim());
 }
 
 // Also of rows that there are not, which are poison.
@@ -50,7 +72,7 @@ bool same_bits(const RunResult& a, const RunResult& b) {
 // Whether entry `entry` of a batch has the bits of the only entry of `one`: "" or what differs.
 std::string other_bits(const Problem& one, const RunResult& alone, const Problem& batch,
                        const RunResult& result, int64_t entry) {
-  const int64_t row = one.q_heads * one.head_dim;
+  const int64_t row = one.q_heads * one.v_dim();
   std::string different;
   if (!std::equal(alone.o.begin(), alone.o.end(), result.o.begin() + entry * batch.seq_q * row))
     different = "O";
@@ -69,16 +91,18 @@ TEST_CASE("pairs of boundary lengths, packed, used in part, and both", "[varlen]
   // Round r pairs each length of Q with the r-th next of K and V; how each side says it and the other factors
   // turn with the rounds.
   for (const bool causal : {false, true}) {
-    for (size_t round = 0; round < kEdges.size(); ++round) {
-      Rows q, kv;
-      for (size_t i = 0; i < kEdges.size(); ++i) {
-        q.push_back(kEdges[i]);
-        kv.push_back(kEdges[(i + round) % kEdges.size()]);
-      }
+    for (size_t round = 0; round < kEdges; ++round) {
       const size_t turn = round + (causal ? 7 : 0);
+      const test::HeadDims& dims = kDims[turn % kDims.size()];
+      const auto kv_lengths = kv_edges(dims);
+      Rows q, kv;
+      for (size_t i = 0; i < kEdges; ++i) {
+        q.push_back(kQEdges[i]);
+        kv.push_back(kv_lengths[(i + round) % kEdges]);
+      }
       const auto& [q_heads, kv_heads] = kHeads[turn % kHeads.size()];
       test::Case c{{turn / 2 % 2 ? Dtype::bf16 : Dtype::fp16, causal, int64_t(q.size()), 0, 0, q_heads,
-                    kv_heads, 0, kDims[turn % 4]},
+                    kv_heads, 0, dims.qk, dims.v},
                    {kLayouts[turn / 3 % 4], turn % 3 ? FA4_SCHEDULER_AUTO : FA4_SCHEDULER_LINEAR,
                     turn % 5 != 0, kSms[turn / 2 % 4]},
                    100 + turn};
@@ -86,8 +110,8 @@ TEST_CASE("pairs of boundary lengths, packed, used in part, and both", "[varlen]
       // ragged has few entries of any length, so that its bound is cheap.
       const size_t way = round == 0 ? 5 : round;
       const Ragged of_q = test::kRagged[way % 4], of_kv = test::kRagged[way / 4];
-      test::set_q_rows(c.problem, of_q, of_q == Ragged::none ? Rows(q.size(), kEdges[round]) : q);
-      test::set_kv_rows(c.problem, of_kv, of_kv == Ragged::none ? Rows(q.size(), kEdges[round]) : kv);
+      test::set_q_rows(c.problem, of_q, of_q == Ragged::none ? Rows(q.size(), kQEdges[round]) : q);
+      test::set_kv_rows(c.problem, of_kv, of_kv == Ragged::none ? Rows(q.size(), kv_lengths[round]) : kv);
       CHECK(test::verify(c) == "");
     }
   }
@@ -99,9 +123,9 @@ TEST_CASE("entries without queries or keys, anywhere", "[varlen]") {
        {Rows{0, 5, 70}, Rows{5, 0, 70}, Rows{70, 5, 0}, Rows{0, 0, 0}, Rows{0, 130, 0}, Rows{9, 200, 1}})
     for (const Rows& kv : {Rows{5, 0, 130}, Rows{0, 140, 5}, Rows{140, 5, 0}, Rows{0, 0, 0}})
       for (const Ragged kind : {Ragged::packed, Ragged::used, Ragged::both}) {
-        ++seed;
+        const test::HeadDims dims = test::head_dims_at(++seed / 2);
         test::Case c{
-            {seed % 2 ? Dtype::bf16 : Dtype::fp16, seed % 4 < 2, 3, 0, 0, 2, 1, 0, seed % 3 ? 64 : 128},
+            {seed % 2 ? Dtype::bf16 : Dtype::fp16, seed % 4 < 2, 3, 0, 0, 2, 1, 0, dims.qk, dims.v},
             {seed % 5 ? Layout::padded : Layout::bhsd, FA4_SCHEDULER_AUTO, true, kSms[seed % 4]},
             seed};
         test::set_q_rows(c.problem, kind, q);
@@ -130,9 +154,8 @@ TEST_CASE("bounds that are larger than all entries, and entries that are larger 
   for (const Side& q : sides)
     for (const Side& kv : sides) {
       if (!q.lengths.given() && !kv.lengths.given()) continue;
-      ++seed;
-      test::Case c{{seed % 2 ? Dtype::fp16 : Dtype::bf16, seed % 3 == 0, 3, q.bound, kv.bound, 2, 1, 0,
-                    seed % 4 < 2 ? 64 : 128},
+      const test::HeadDims dims = test::head_dims_at(++seed / 2);
+      test::Case c{{seed % 2 ? Dtype::fp16 : Dtype::bf16, seed % 3 == 0, 3, q.bound, kv.bound, 2, 1, 0, dims.qk, dims.v},
                    {kLayouts[seed % 3], FA4_SCHEDULER_AUTO, true, kSms[seed / 3 % 4]},
                    seed};
       c.problem.q_lengths = q.lengths;
@@ -143,10 +166,10 @@ TEST_CASE("bounds that are larger than all entries, and entries that are larger 
 
 TEST_CASE("self attention of one fused tensor", "[varlen]") {
   uint64_t seed = 500;
-  for (const int64_t head_dim : {64, 128, 40})
+  for (const test::HeadDims& dims : kDims)
     for (const bool causal : {false, true})
       for (const bool used : {false, true}) {
-        test::Case c{{seed % 2 ? Dtype::fp16 : Dtype::bf16, causal, 5, 0, 0, 4, 2, 0, head_dim},
+        test::Case c{{seed % 2 ? Dtype::fp16 : Dtype::bf16, causal, 5, 0, 0, 4, 2, 0, dims.qk, dims.v},
                      {Layout::fused_qkv, FA4_SCHEDULER_AUTO, true, 2},
                      ++seed};
         const Rows rows{65, 0, 257, 1, 128};
@@ -202,7 +225,7 @@ TEST_CASE("an entry has the same bits alone and in any company", "[varlen]") {
   for (const auto& [seq_q, seq_kv] :
        std::array<std::array<int64_t, 2>, 5>{{{1, 300}, {129, 257}, {300, 129}, {64, 64}, {260, 260}}})
     for (const bool causal : {false, true}) {
-      ++seed;
+      const test::HeadDims dims = test::head_dims_at(++seed / 2);
       const int64_t ratio = seed % 3 == 0 ? 4 : 1;
       const Problem one{seed % 2 ? Dtype::fp16 : Dtype::bf16,
                         causal,
@@ -212,7 +235,8 @@ TEST_CASE("an entry has the same bits alone and in any company", "[varlen]") {
                         2 * ratio,
                         2,
                         0,
-                        seed / 2 % 2 ? 64 : 128};
+                        dims.qk,
+                        dims.v};
       const Inputs inputs = support::make_inputs(one, seed);
       const RunResult dense = test::device().run(one, inputs, {});
       CHECK(dense.damage == "");

@@ -293,7 +293,7 @@ class Run(unittest.TestCase):
         for name in "qkv":
             (self.folder / f"{name}.npy").write_bytes(pack_npy("<f2", (1, 2, 1, 84), bytes(336)))
             arguments += [f"--{name}", self.folder / f"{name}.npy"]
-        self.refused(*arguments, says=["head_dim is 84", "multiples of 8 from 8 to 128"])
+        self.refused(*arguments, says=["head_dim is 84", "multiples of 8 from 8 to 256 are supported"])
 
     def test_an_output_that_cannot_be_written_is_refused_first(self):
         text = run("--out", self.folder / "absent" / "o.npy", expect=2)
@@ -487,7 +487,9 @@ class General(unittest.TestCase):
                 (("--lengths-q", "5,60", "--seq-q", 59), ["--seq-q is 59", "entry 1 of --lengths-q has 60", "60 or more"]),
                 (("--lengths-q", "5,6", "--seqused-k", "3,7"), ["--seqused-k: entry 1 is 7, but has 6 rows"]),
                 (("--seq-q", 5, "--seqused-q", "6"), ["--seqused-q: entry 0 is 6, but has 5 rows; 0 to 5"]),
-                (("--head-dim-v", 64), ["head_dim_v is 64 with head_dim 128"]), (("--head-dim-v", -8), ["head_dim_v is -8"]),
+                (("--head-dim", 264), ["head_dim is 264", "multiples of 8 from 8 to 256"]), (("--head-dim", 0), ["head_dim is 0"]),
+                (("--head-dim-v", 264), ["head_dim_v is 264", "0 (that of Q and K) and multiples of 8 from 8 to 256"]),
+                (("--head-dim-v", 100), ["head_dim_v is 100"]), (("--head-dim-v", -8), ["head_dim_v is -8", "multiples of 8 from 8 to 256"]),
                 (("--sinks", self.folder / "absent.npy"), ["absent.npy", "cannot be opened"]),
                 (("--heads", 4, "--kv-heads", 1, "--sinks", self.save("s.npy", "<f4", (3,), (1, 2, 3))), ["--sinks", "(3,)", "(4,)"]),
                 (("--heads", 4, "--kv-heads", 1, "--sinks", self.lengths(1, 2, 3, 4)), ["--sinks", "int32", "float32 of shape (4,)"]),
@@ -513,8 +515,24 @@ class General(unittest.TestCase):
         self.refused(*dense, "--seqused-q", "5,2,2", says=["--seqused-q has 3 batch entries", "q.npy has batch 2"])
         self.refused(*dense, "--seqused-q", "5,6", says=["--seqused-q: entry 1 is 6, but has 5 rows"])
         self.refused(*packed, *both, "--seq-q", 9, says=["--seq-q", "files have the shape"])
-        (self.folder / "v.npy").write_bytes(pack_npy("<f2", (2, 9, 2, 64), bytes(2 * 9 * 2 * 64 * 2)))
-        self.refused(*dense, says=["head_dim_v is 64 with head_dim 128"])
+        (self.folder / "v.npy").write_bytes(pack_npy("<f2", (2, 9, 2, 84), bytes(2 * 9 * 2 * 84 * 2)))
+        self.refused(*dense, says=["head_dim_v is 84", "multiples of 8 from 8 to 256"])
+
+    def test_head_dimensions(self):
+        for gpu in self.GPUS:
+            for arguments, says in ((("--head-dim", 192, "--head-dim-v", 128), ["D=192 Dv=128", "d192_128_full"]), (("--head-dim", 256), ["D=256", "d256_full"]),
+                                    (("--head-dim", 40, "--head-dim-v", 96), ["D=40 Dv=96", "d96_full"]), (("--head-dim", 64, "--head-dim-v", 128), ["d128_full"]),
+                                    (("--head-dim", 200, "--head-dim-v", 136, "--sinks"), ["d256_general"])):
+                text = run("--gpu", gpu, "--seq-q", 70, "--seq-kv", 130, "--heads", 2, "--kv-heads", 1, *arguments, "--check")
+                for part in (*says, "PASS"):
+                    self.assertIn(part, text)
+        # V from a file has a head dimension of its own, and so has O.
+        files = Files(self.folder, 1, 5, 9, 4, 2)
+        dense = files.write()
+        (self.folder / "v.npy").write_bytes(pack_npy("<f2", (1, 9, 2, 64), struct.pack(f"<{9 * 2 * 64}e", *values(9 * 2 * 64, 7))))
+        o = self.folder / "o.npy"
+        self.assertIn("PASS", run(*dense, "--out", o, "--check"))
+        self.assertEqual(read_npy(o)[0]["shape"], (1, 5, 4, 64))
 
     def test_check(self):
         for gpu in self.GPUS:
@@ -955,15 +973,23 @@ class Info(unittest.TestCase):
         for part in ("fa4_forward_bf16_d64_general", "The general kernels take", "Roles of a CTA: Blackwell, head dimension 128, general", "scheduler",
                      "Barriers besides: Hopper, head dimension 64, general", "task.full", "task record 3"):
             self.assertIn(part, text)
+        # Each class of head dimensions of each architecture, and what V has where it differs.
+        for architecture in ("Blackwell", "Hopper"):
+            for dims in ("64", "96", "128", "192, V 128", "256"):
+                for title in ("Roles of a CTA", "Shared-memory map", "Barriers"):
+                    self.assertIn(f"{title}: {architecture}, head dimension {dims}", text)
+        self.assertIn("up to 256, fp16 and bf16", text)
         plain = text[text.index("Barriers: Hopper, head dimension 128 ("):text.index("Roles of a CTA: Hopper, head dimension 128, general")]
         self.assertNotIn("task.full", plain)  # no barrier that the kernel has not
         stages = re.findall(r"^  [\w.]+ +(\d+)  (?:MBarrier|TMABar|TCGen05Bar) ", text, flags=re.M)
         self.assertGreater(len(stages), 30)
         self.assertNotIn("0", stages)
         # Every kernel with its registers and shared memory, without stack and spills.
-        rows = re.findall(r"^  (fa4_forward_\w+) +sm_\d+\w +(\d+) +(\d+) +0 B +0 B +(\d+) of 232448 B$", text, flags=re.M)
+        rows = re.findall(r"^  (fa4_forward_\w+) +sm_\d+\w +(\d+) +(\d+) +(\d+) +(\d+) +0 B +0 B +(\d+) of 232448 B$", text, flags=re.M)
         self.assertEqual(len(rows), len(re.findall(r"^  fa4_forward_", text, flags=re.M)))
-        for name, threads, registers, shared in rows:
+        self.assertEqual({(qk, v) for _, qk, v, *_ in rows}, {("64", "64"), ("96", "96"), ("128", "128"), ("192", "128"), ("256", "256")})
+        for name, qk, v, threads, registers, shared in rows:
+            self.assertIn(f"_d{qk}_" if qk == v else f"_d{qk}_{v}_", name)
             self.assertLessEqual(int(threads) * int(registers), 65536, name)
             self.assertTrue(0 < int(shared) <= 232448, name)
 

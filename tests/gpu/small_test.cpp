@@ -25,11 +25,11 @@ TEST_CASE("small problems", "[small]") {
       {false, 1, 5, 0, 2, 2, bshd},  // no key at all
   };
   int run = 0;
-  for (const int64_t dim : test::head_dims())
+  for (const test::HeadDims& dims : test::head_dims())
     for (const support::Dtype dtype : {support::Dtype::fp16, support::Dtype::bf16})
       for (const Shape& s : shapes) {
         test::Case c;
-        c.problem = {dtype, s.causal, s.batch, s.seq_q, s.seq_kv, s.q_heads, s.kv_heads, 0, dim};
+        c.problem = {dtype, s.causal, s.batch, s.seq_q, s.seq_kv, s.q_heads, s.kv_heads, 0, dims.qk, dims.v};
         c.options.layout = s.layout;
         c.options.scheduler = run % 2 ? FA4_SCHEDULER_LPT : FA4_SCHEDULER_LINEAR;
         c.options.sm_count = run % 3 ? 3 : 0;  // CTAs with several tasks, and one for each

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "asm/attention/kernels.h"
+#include "judge.h"
 
 namespace fa4::mutation {
 
@@ -22,8 +22,7 @@ struct Harmless {
   int head_dim = 0;  // of the kernels in which it is harmless; 0: of all
 };
 
-// Of the kernels of one architecture.
-inline std::span<const Harmless> harmless(const KernelList& kernels) {
+inline std::span<const Harmless> harmless(const Subject& subject) {
   static const Harmless hopper[] = {
       // ---- waits and arrivals that another path covers ----
       {Because::another_path, "wait on the neighbour", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
@@ -66,31 +65,27 @@ inline std::span<const Harmless> harmless(const KernelList& kernels) {
   };
   static const Harmless blackwell[] = {
       // ---- the first loads of all ----
-      {Because::nothing_to_order, "remove wait", "cta.bar.kv_empty.wait(kv.index, kv.phase);", "before while (values.next())",
-       "the first K of a CTA, or at head dimension 64 the second: nobody has used its slot"},
-      {Because::nothing_to_order, "wait on the neighbour", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
-       "before while (values.next())", "as without it"},
-      {Because::nothing_to_order, "remove wait", "cta.bar.q_empty.wait(stage, q_phase);", "before while (values.next())",
-       "the first Q of a CTA: nobody has used its tile", 128},
-      {Because::nothing_to_order, "wait on the neighbour",
-       "cta.bar.q_empty.wait(stage, q_phase); <- if (keys.first) load_q(keys.task(), 0);", "before while (values.next())",
-       "as without it", 128},
+      {Because::nothing_to_order, "remove wait", "cta.bar.kv_empty.wait(kv.index, kv.phase);", "<- load_k(true);",
+       "the first K of a CTA: nobody has used its slot"},
+      {Because::nothing_to_order, "wait on the neighbour", "cta.bar.kv_empty.wait(kv.index, kv.phase);", "<- load_k(true);",
+       "as without it"},
       {Because::nothing_to_order, "remove wait", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
-       "<- if constexpr (L::scores_ahead) load_k();", "the first K of a CTA: nobody has used its slot", 64},
+       "<- if constexpr (L::scores_ahead) load_k(false);", "the second K of a CTA: nobody has used its slot", 64},
       {Because::nothing_to_order, "wait on the neighbour", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
-       "<- if constexpr (L::scores_ahead) load_k();", "as without it", 64},
-      {Because::nothing_to_order, "remove wait", "cta.bar.q_empty.wait(stage, q_phase);",
-       "<- if constexpr (L::scores_ahead) load_k();", "the first Q of a CTA: nobody has used its tile", 64},
+       "<- if constexpr (L::scores_ahead) load_k(false);", "as without it", 64},
+      {Because::nothing_to_order, "remove wait", "else cta.bar.q_empty.wait(stage, q_phase);", "<- load_k(true);",
+       "the first Q of a CTA: nobody has used its tile"},
       {Because::nothing_to_order, "wait on the neighbour",
-       "cta.bar.q_empty.wait(stage, q_phase); <- if (keys.first) load_q(keys.task(), 0);",
-       "<- if constexpr (L::scores_ahead) load_k();", "as without it", 64},
+       "else cta.bar.q_empty.wait(stage, q_phase); <- if (!L::o_over_q && keys.first) load_q(keys.task(), 0);", "<- load_k(true);",
+       "as without it"},
       // ---- both stages exchanged, the later signal covering the earlier ----
-      {Because::another_path, "wait on the neighbour", "cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);",
-       "",
+      {Because::another_path, "wait on the neighbour", "cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);", nullptr,
        "store returns tile 1 after tile 0, so stage 0 waits for more than it must, and stage 1 for what "
        "stage 0 has seen"},
       {Because::another_path, "wait on the neighbour",
-       "cta.bar.q_empty.wait(stage, q_phase); <- if (keys.first) load_q(keys.task(), 0); <- load_k();", "",
+       "if constexpr (!L::o_over_q) cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);", nullptr, "the same"},
+      {Because::another_path, "wait on the neighbour",
+       "else cta.bar.q_empty.wait(stage, q_phase); <- if (!L::o_over_q && keys.first) load_q(keys.task(), 0);", "load_k(false);",
        "q_empty[1] is committed after q_empty[0], and a commit covers all MMAs before it; load_q(keys.task(), 1) waits for "
        "the same phase once more"},
       {Because::nothing_to_order, "wait on the neighbour",
@@ -149,21 +144,51 @@ inline std::span<const Harmless> harmless(const KernelList& kernels) {
       {Because::nothing_to_order, "remove bar.warp.sync", "cta.bar.o_ready.wait_warp(stage, o_phase);", "",
        "the wait for corr_epi_empty joins them before anything .aligned"},
       {Because::nothing_to_order, "remove bar.warp.sync",
-       "cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);", "(after if (blocks == 0)",
+       "cta.bar.corr_epi_empty.wait_warp(stage, epi_phase);", nullptr,
        "a task without blocks writes zeros with ordinary stores, each lane its own; nothing .aligned before "
        "the next wait"},
       {Because::nothing_to_order, "remove relinquish_alloc_permit", "ptx::tcgen05_relinquish_alloc_permit();",
        "", "the CTA holds all 512 columns: no other CTA of the SM could allocate before the dealloc anyway"},
   };
-  if (&kernels == &hopper::kKernels) return hopper;
+  // ---- the ring of tasks, of general kernels ----
+  static const Harmless hopper_tasks[] = {
+      {Because::another_path, "arrive at the neighbour", "tasks_.ring.empty.arrive(TaskRing::slot(number_));", "q.advance()",
+       "load keeps each slot until it has been read, and is at most a task behind; and each fourth record is written when query has "
+       "given back the one before it, which says that it has read the three before, too"},
+  };
+  static const Harmless blackwell_tasks[] = {
+      // ---- two walks of one warp or lane, one ahead of the other ----
+      {Because::another_path, "remove wait",
+       "if constexpr (reader == Reader::warp) tasks_.ring.full.wait_warp(slot, phase);", "<- for (; values.next()",
+       "the walk over scores, of the same warp and ahead, has waited for the record"},
+      {Because::another_path, "remove wait", "else tasks_.ring.full.wait(slot, phase);", "<- while (values.next())",
+       "the walk over keys, of the same lane and ahead, has waited for the record"},
+      {Because::nothing_to_order, "arrive at the neighbour", "tasks_.ring.empty.arrive_if(", "<- advance_scores(score_stage, false);",
+       "the walk over values, of the same warp and behind, gives the same slots back"},
+      {Because::nothing_to_order, "remove bar.warp.sync", "ptx::bar_warp_sync(); <- give_back();", "<- advance_scores(",
+       "as before: what lanes have read is handed back by the walk over values"},
+      // ---- joins of a warp that nothing .aligned follows before the next one ----
+      {Because::nothing_to_order, "remove bar.warp.sync",
+       "if constexpr (reader == Reader::warp) tasks_.ring.full.wait_warp(slot, phase);", "walk.next()",
+       "each lane has waited for itself; the wait for s_ready, or for a message, joins them before anything .aligned"},
+      {Because::nothing_to_order, "remove bar.warp.sync",
+       "if constexpr (reader == Reader::warp) tasks_.ring.full.wait_warp(slot, phase);", "<- if (!tasks_.next()) return false;",
+       "each lane has waited for itself; elect.sync joins them before the MMA"},
+      {Because::nothing_to_order, "remove bar.warp.sync", "tasks.ring.empty.wait_warp(", "",
+       "lane 0 alone writes, and shuffles join the lanes by themselves"},
+  };
+  if (subject.general) {
+    if (&subject.list == &hopper::kKernels) return hopper_tasks;
+    return blackwell_tasks;
+  }
+  if (&subject.list == &hopper::kKernels) return hopper;
   return blackwell;
 }
 
 // Null: none such.
-inline const Harmless* find_harmless(const KernelList& kernels, int head_dim, const std::string& kind,
-                                     const std::string& where) {
-  for (const Harmless& row : harmless(kernels)) {
-    if (row.head_dim != 0 && row.head_dim != head_dim) continue;
+inline const Harmless* find_harmless(const Subject& subject, const std::string& kind, const std::string& where) {
+  for (const Harmless& row : harmless(subject)) {
+    if (row.head_dim != 0 && row.head_dim != subject.head_dim) continue;
     const bool here = row.near ? where.starts_with(row.where) && where.find(row.near) != std::string::npos
                                : where == row.where;
     if (kind == row.kind && here) return &row;

@@ -7,7 +7,7 @@
 #include <bit>
 
 #include "runtime/plan.h"
-#include "support/placement.h"
+#include "runtime/problem.h"
 #include "support/record.h"
 #include "tools/sim/check/collector.h"
 #include "tools/sim/core/tensor_map.h"
@@ -51,10 +51,11 @@ CUtensorMap encode(const TensorMapDescription& d) {
 
 }  // namespace
 
-std::vector<const Kernel*> kernels(const KernelList& list, int head_dim) {
-  constexpr int64_t any_length = kMaxSequence;
-  return {list.find(ElementType::f16, MaskKind::full, head_dim, head_dim, any_length),
-          list.find(ElementType::f16, MaskKind::causal, head_dim, head_dim, any_length)};
+std::vector<const Kernel*> Subject::kernels() const {
+  std::vector<const Kernel*> all;
+  for (const MaskKind mask : general ? std::vector{MaskKind::band} : std::vector{MaskKind::full, MaskKind::causal})
+    all.push_back(list.find(ElementType::f16, mask, head_dim, head_dim, kMaxSequence));
+  return all;
 }
 
 const char* name_of(Verdict::By by) {
@@ -77,14 +78,20 @@ const char* name_of(Verdict::By by) {
   return "";
 }
 
-Judge::Judge(const KernelList& list, int head_dim, uint32_t seeds) : list_(list), seeds_(seeds) {
-  const auto add = [&](const Problem& problem, uint32_t ctas, bool lpt, support::Inputs inputs) {
-    Config c{problem, ctas, lpt, std::move(inputs), {}, {}};
-    c.expected = support::reference_double(problem, c.inputs);
-    c.tolerance =
-        support::tolerance_of(problem, c.expected, support::reference_same_precision(problem, c.inputs));
-    configs_.push_back(std::move(c));
-  };
+void Judge::add(const Problem& problem, uint32_t ctas, bool lpt, support::Inputs inputs) {
+  Config c{problem, ctas, lpt, std::move(inputs), {}, {}};
+  c.expected = support::reference_double(problem, c.inputs);
+  c.tolerance = support::tolerance_of(problem, c.expected, support::reference_same_precision(problem, c.inputs));
+  configs_.push_back(std::move(c));
+}
+
+Judge::Judge(const Subject& subject, uint32_t seeds) : subject_(subject), seeds_(seeds) {
+  if (subject.general) add_general();
+  else add_plain();
+}
+
+void Judge::add_plain() {
+  const int head_dim = subject_.head_dim;
   // One CTA: eight tasks, the first three without a visible key, then tails at the diagonal and up to three
   // blocks; the scale makes maxima move by more than 8 in log2 again and again. The rows of some warps see all keys of their
   // last block, but for the last key in the first rows.
@@ -92,7 +99,7 @@ Judge::Judge(const KernelList& list, int head_dim, uint32_t seeds) : list_(list)
   add(mixed, 1, false, support::make_inputs(mixed, 11));
   // Two CTAs, longest tasks first, several batches, tiles of stage 1 that straddle two blocks; the default
   // scale: maxima that move by less are kept. A head dimension whose pieces are copies of their own.
-  const bool any_length = list.find(ElementType::f16, MaskKind::causal, head_dim, head_dim, 600) == kernels(list, head_dim)[1];
+  const bool any_length = subject_.list.find(ElementType::f16, MaskKind::causal, head_dim, head_dim, 600) == subject_.kernels()[1];
   const Problem lpt{Dtype::fp16, true, 2, any_length ? 300 : 520, 448, 2, 1, 0, head_dim - 8};
   add(lpt, 2, true, support::make_inputs(lpt, 12));
   // Three CTAs with two tasks each, no mask but for the tail, five blocks: every ring goes round.
@@ -101,7 +108,7 @@ Judge::Judge(const KernelList& list, int head_dim, uint32_t seeds) : list_(list)
   // One task of so many blocks that a barrier which counts one arrival less has lost a whole warp before the end.
   const Problem many{Dtype::fp16, false, 1, 3, 4500, 1, 1, 0.3, head_dim};
   add(many, 1, false, support::make_inputs(many, 16));
-  if (&list == &hopper::kKernels) {
+  if (&subject_.list == &hopper::kKernels) {
     // The kernel negates Q where it lies, for each task that its CTA takes.
     const Problem negative{Dtype::fp16, true, 1, 300, 200, 4, 1, -0.3, head_dim};
     add(negative, 2, false, support::make_inputs(negative, 15));
@@ -116,49 +123,73 @@ Judge::Judge(const KernelList& list, int head_dim, uint32_t seeds) : list_(list)
   }
 }
 
-Judge::Output Judge::run(sim::test::Kernel& kernel, const Config& config) const {
-  const Problem& p = config.problem;
-  const auto dense = [&](uint64_t address, int64_t seq, int64_t heads) {
-    return fa4_tensor{address, seq * heads * p.head_dim, heads * p.head_dim, p.head_dim};
-  };
-  fa4_forward_params problem{};
-  problem.struct_size = sizeof problem;
-  problem.version = FA4_VERSION;
-  problem.causal = p.causal;
+// Lengths that the device alone knows, or values of the launch that a general kernel is for. What is wrong with its ring of tasks
+// shows where a CTA has more of them than the ring has slots, and again as many.
+void Judge::add_general() {
+  const int head_dim = subject_.head_dim;
+  // Three CTAs take tasks as they become free: of some entries none, of others with one block and with three, some without a key.
+  Problem packed{Dtype::fp16, true, 12, 300, 390, 1, 1, 0.5, head_dim};
+  packed.q_lengths.packed = {40, 0, 300, 7, 290, 129, 0, 31, 260, 5, 1, 64};
+  packed.kv_lengths.packed = {129, 70, 390, 0, 20, 257, 0, 130, 33, 140, 1, 128};
+  add(packed, 3, false, support::make_inputs(packed, 31));
+  // More entries than a warp has lanes, most of them empty: two CTAs with some twelve tasks of a block each.
+  Problem many{Dtype::fp16, false, 70, 3, 40, 2, 1, 0.4, head_dim};
+  for (int64_t b = 0; b < many.batch; ++b) {
+    many.q_lengths.used.push_back(b % 3 == 2 ? 1 + b % 2 : 0);
+    many.kv_lengths.used.push_back(b % 4 * 13);
+  }
+  many.sinks = true;
+  add(many, 2, false, support::make_inputs(many, 32));
+  // Fewer tasks than CTAs, which nobody knows before the launch, and one CTA more than run at a time.
+  Problem few{Dtype::fp16, false, 8, 200, 150, 1, 1, 0.4, head_dim};
+  few.q_lengths.used = {0, 190, 0, 0, 0, 3, 0, 0};
+  few.alibi = true;
+  add(few, 5, false, support::make_inputs(few, 33));
+  // Two CTAs with two tasks of a block each.
+  Problem two{Dtype::fp16, false, 4, 20, 60, 1, 1, 0.4, head_dim};
+  two.softcap = 2;
+  add(two, 2, false, support::make_inputs(two, 35));
+  // Two CTAs in the static order, five tasks each; a window in which the blocks of a task begin behind the first.
+  Problem window{Dtype::fp16, false, 2, 600, 500, 2, 2, 0.3, head_dim};
+  window.window = true, window.window_left = 100, window.window_right = 20;
+  window.softcap = 2;
+  add(window, 2, true, support::make_inputs(window, 34));
+}
+
+support::Output Judge::run(sim::test::Kernel& kernel, const Config& config) const {
+  std::vector<uint64_t> addresses;
+  const support::DeviceMemory memory{
+      .put =
+          [&](const void* from, uint64_t bytes) {
+            const auto* first = static_cast<const std::byte*>(from);
+            return addresses.emplace_back(kernel.upload(std::vector<std::byte>(first, first + bytes)));
+          },
+      .get =
+          [&](void* to, uint64_t from, uint64_t bytes) {
+            const std::vector<std::byte> values = kernel.read<std::byte>(from, size_t(bytes));
+            std::copy(values.begin(), values.end(), static_cast<std::byte*>(to));
+          }};
+  support::StagedProblem staged(config.problem, config.inputs, support::Layout::bshd, true, support::kPoison16, memory);
+  fa4_forward_params& problem = staged.params;
   problem.scheduler = config.lpt ? FA4_SCHEDULER_LPT : FA4_SCHEDULER_LINEAR;
-  problem.batch = p.batch;
-  problem.seq_q = p.seq_q;
-  problem.seq_kv = p.seq_kv;
-  problem.q_heads = p.q_heads;
-  problem.kv_heads = p.kv_heads;
-  problem.head_dim = p.head_dim;
-  problem.softmax_scale = p.scale;
   problem.max_ctas = int32_t(config.ctas);
-  problem.q = dense(kernel.upload(config.inputs.q), p.seq_q, p.q_heads);
-  problem.k = dense(kernel.upload(config.inputs.k), p.seq_kv, p.kv_heads);
-  problem.v = dense(kernel.upload(config.inputs.v), p.seq_kv, p.kv_heads);
-  problem.o = dense(kernel.upload(std::vector<uint16_t>(size_t(p.o_elements()), support::kPoison16)), p.seq_q,
-                    p.q_heads);
-  problem.lse = kernel.upload(std::vector<uint32_t>(size_t(p.lse_elements()), support::kPoison32));
-  problem.lse_batch_stride = p.q_heads * p.seq_q;
-  problem.lse_head_stride = p.seq_q;
+  staged.add_workspace(workspace_bytes(problem));
   Plan plan;
   Message message;
-  if (plan_forward(problem, {&list_, 148}, plan, message) != FA4_OK) throw std::runtime_error(message.text());
+  if (plan_forward(problem, {&subject_.list, 148}, plan, message) != FA4_OK) throw std::runtime_error(message.text());
   plan.params.q = encode(plan.q);
   plan.params.k = encode(plan.k);
   plan.params.v = encode(plan.v);
   plan.params.o = encode(plan.o);
   kernel.run(plan.kernel->entry, {{plan.grid, 1, 1}, {plan.kernel->threads, 1, 1}, plan.kernel->shared_bytes},
              plan.params);
-  Output output{kernel.read<uint16_t>(problem.o.data, size_t(p.o_elements())),
-                kernel.read<float>(problem.lse, size_t(p.lse_elements()))};
-  for (uint64_t address : {problem.q.data, problem.k.data, problem.v.data, problem.o.data, problem.lse})
-    kernel.device().memory().release(address);
+  support::Output output = staged.read();
+  for (const uint64_t address : addresses) kernel.device().memory().release(address);
   return output;
 }
 
-std::string Judge::wrong_numbers(const Config& c, const Output& output) {
+std::string Judge::wrong_numbers(const Config& c, const support::Output& output) {
+  if (!output.damage.empty()) return output.damage;
   const support::Comparison o = support::compare_o(c.problem, output.o, c.expected),
                             lse = support::compare_lse(c.problem, output.lse, c.expected);
   if (!(o.max_error <= c.tolerance.o)) return "O: " + support::describe(o);
@@ -191,14 +222,14 @@ Verdict Judge::judge(const std::string& ptx) const {
   }
   sim::Collector collector;
   kernel->device().set_observers([&](uint32_t thread) { return collector.observer(thread); });
-  std::vector<Output> nominal(configs_.size());
+  std::vector<support::Output> nominal(configs_.size());
   for (uint32_t seed = 0; seed <= seeds_; ++seed) {
     kernel->device().set_adversarial(seed, true);  // the kernel joins its warps itself
     for (size_t i = 0; i < configs_.size(); ++i) {
       const Config& c = configs_[i];
       const std::string where =
           support::describe(c.problem) + (seed ? ", seed " + std::to_string(seed) : ", nominal");
-      Output output;
+      support::Output output;
       std::string fault;
       try {
         output = run(*kernel, c);

@@ -14,13 +14,20 @@
 #include "asm/attention/kernels.h"
 #include "support/compare.h"
 #include "support/inputs.h"
+#include "support/staging.h"
 #include "tests/sim/engine/kernel.h"
 #include "tools/sim/check/finding.h"
 
 namespace fa4::mutation {
 
-// The kernels that the configurations launch, full and causal.
-std::vector<const Kernel*> kernels(const KernelList& list, int head_dim);
+// Which kernels are looked at: those of fp16 and one head dimension, either the full and the causal one or the general one.
+struct Subject {
+  const KernelList& list;
+  int head_dim;
+  bool general;
+  // Those that the configurations launch.
+  std::vector<const Kernel*> kernels() const;
+};
 
 struct Verdict {
   enum class By { nobody, load, fault, error, warning, numbers, timing };
@@ -34,7 +41,7 @@ const char* name_of(Verdict::By by);
 
 class Judge {
  public:
-  Judge(const KernelList& list, int head_dim, uint32_t seeds);
+  Judge(const Subject& subject, uint32_t seeds);
   // Stops at the first thing that is wrong.
   Verdict judge(const std::string& ptx) const;
   // In each configuration, with nominal timing: what orders accesses that conflict, for these pairs of lines
@@ -57,14 +64,13 @@ class Judge {
     support::Reference expected;
     support::Tolerance tolerance;
   };
-  struct Output {
-    std::vector<uint16_t> o;
-    std::vector<float> lse;
-  };
-  Output run(sim::test::Kernel& kernel, const Config& config) const;
-  static std::string wrong_numbers(const Config& config, const Output& output);
+  support::Output run(sim::test::Kernel& kernel, const Config& config) const;
+  static std::string wrong_numbers(const Config& config, const support::Output& output);
+  void add(const support::Problem& problem, uint32_t ctas, bool lpt, support::Inputs inputs);
+  void add_plain();
+  void add_general();
 
-  const KernelList& list_;
+  const Subject subject_;
   std::vector<Config> configs_;
   uint32_t seeds_;
 };

@@ -267,9 +267,63 @@ TEST_CASE("a context runs the kernels of its device", "[runtime]") {
 TEST_CASE("without a context, what any device takes is supported", "[runtime]") {
   Problem problem = small_problem();
   CHECK(fa4_supported(nullptr, &problem) == FA4_OK);
-  problem.head_dim = 136;
+  problem.head_dim = 264;
   CHECK(fa4_supported(nullptr, &problem) == FA4_ERROR_UNSUPPORTED);
-  CHECK(std::string(fa4_last_error()) == "head_dim is 136; multiples of 8 from 8 to 128 are supported");
+  CHECK(std::string(fa4_last_error()) == "head_dim is 264; multiples of 8 from 8 to 256 are supported");
+}
+
+TEST_CASE("every pair of head dimensions is launched, by the kernel that is named for it", "[runtime]") {
+  struct Pair {
+    int64_t head_dim, head_dim_v;
+    const char* kernel;
+  };
+  constexpr Pair pairs[] = {{8, 8, "d64_full"},       {64, 0, "d64_full"},       {96, 0, "d96_full"},     {40, 96, "d96_full"},
+                            {64, 128, "d128_full"},   {128, 64, "d128_full"},    {192, 128, "d192_128_full"}, {136, 8, "d192_128_full"},
+                            {192, 0, "d256_full"},    {256, 128, "d256_full"},   {8, 256, "d256_full"},   {256, 0, "d256_full"}};
+  Fake fake;
+  for (const int major : {9, 10}) {
+    fake.driver->major = major;
+    fa4::Context context(FA4_FAKE_DRIVER);
+    for (const Pair& pair : pairs) {
+      const Problem problem = small_problem(pair.head_dim, pair.head_dim_v);
+      INFO(pair.head_dim << ", V " << pair.head_dim_v);
+      CHECK(fa4_supported(nullptr, &problem) == FA4_OK);
+      CHECK(fa4_supported(context.get(), &problem) == FA4_OK);
+      const uint32_t before = fake.driver->launch_count;
+      context.forward(problem);
+      REQUIRE(fake.driver->launch_count == before + 1);
+      const FakeLaunch& launch = fake.driver->launches[before];
+      CHECK(same_launch(launch, problem, *fake.driver));
+      const std::string name = fake.driver->kernel_names[reinterpret_cast<uintptr_t>(launch.function) - 1];
+      CHECK(name == "fa4_forward_f16_" + std::string(pair.kernel) + (major == 9 ? "" : "_polynomial"));
+    }
+  }
+}
+
+TEST_CASE("head dimensions that no kernel has are refused, and nothing is launched", "[runtime]") {
+  Fake fake;
+  fa4::Context context(FA4_FAKE_DRIVER);
+  fake.driver->calls = 0;
+  const std::string of_qk = "; multiples of 8 from 8 to 256 are supported",
+                    of_v = "; 0 (that of Q and K) and multiples of 8 from 8 to 256 are supported";
+  const auto refused = [&](int64_t head_dim, int64_t head_dim_v, fa4_status status, const std::string& sentence) {
+    Problem problem = small_problem();
+    problem.head_dim = head_dim, problem.head_dim_v = head_dim_v;
+    for (const fa4_context* asked : {static_cast<const fa4_context*>(nullptr), static_cast<const fa4_context*>(context.get())}) {
+      CHECK(fa4_supported(asked, &problem) == status);
+      CHECK(fa4_last_error() == sentence);
+      uint64_t size = 1;
+      CHECK(fa4_workspace_size(asked, &problem, &size) == status);
+      CHECK(size == 0);
+    }
+    CHECK(fa4_forward(context.get(), &problem) == status);
+    CHECK(fa4_last_error() == sentence);
+    CHECK(fake.driver->calls == 0);
+  };
+  for (const int64_t dim : {0, -8, -128}) refused(dim, 64, FA4_ERROR_INVALID_ARGUMENT, "head_dim is " + std::to_string(dim) + of_qk);
+  for (const int64_t dim : {4, 100, 260, 264, 512}) refused(dim, 64, FA4_ERROR_UNSUPPORTED, "head_dim is " + std::to_string(dim) + of_qk);
+  for (const int64_t dim : {-8, -128}) refused(192, dim, FA4_ERROR_INVALID_ARGUMENT, "head_dim_v is " + std::to_string(dim) + of_v);
+  for (const int64_t dim : {4, 100, 260, 264, 512}) refused(192, dim, FA4_ERROR_UNSUPPORTED, "head_dim_v is " + std::to_string(dim) + of_v);
 }
 
 TEST_CASE("a call launches its plan", "[runtime]") {

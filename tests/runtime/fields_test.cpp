@@ -2,6 +2,7 @@
 // Masks, packed lengths, pages, splits, softcap, sinks and ALiBi as fields: a wrong value is refused by name, a right one of what is
 // not built too and with another code, and a mask gets the plan of the simplest kernel that shows each query its keys.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -55,10 +56,30 @@ const Refusal kRefusals[] = {
     {[](Problem& p) { p.set_num_splits(-2); }, kInvalid, "num_splits is -2; -1 (the library chooses), 0 and 1 (one) are supported"},
     {[](Problem& p) { p.set_num_splits(2); }, kUnsupported, "num_splits is 2; -1 (the library chooses), 0 and 1 (one) are supported"},
 
-    {[](Problem& p) { p.head_dim_v = -128; }, kInvalid, "head_dim_v is -128; 0 (that of Q and K) or more is accepted"},
-    {[](Problem& p) { p.head_dim_v = 64; }, kUnsupported, "head_dim_v is 64 with head_dim 128; 128 is supported"},
+    {[](Problem& p) { p.head_dim = 0; }, kInvalid, "head_dim is 0; multiples of 8 from 8 to 256 are supported"},
+    {[](Problem& p) { p.head_dim = -64; }, kInvalid, "head_dim is -64; multiples of 8 from 8 to 256 are supported"},
+    {[](Problem& p) { p.head_dim = kLeast; }, kInvalid, "head_dim is -9223372036854775808; multiples of 8 from 8 to 256 are supported"},
+    {[](Problem& p) { p.head_dim = 4; }, kUnsupported, "head_dim is 4; multiples of 8 from 8 to 256 are supported"},
+    {[](Problem& p) { p.head_dim = 100; }, kUnsupported, "head_dim is 100; multiples of 8 from 8 to 256 are supported"},
+    {[](Problem& p) { p.head_dim = 264; }, kUnsupported, "head_dim is 264; multiples of 8 from 8 to 256 are supported"},
+    {[](Problem& p) { p.head_dim = kMost; }, kUnsupported,
+     "head_dim is 9223372036854775807; multiples of 8 from 8 to 256 are supported"},
+    {[](Problem& p) { p.head_dim = 264, p.head_dim_v = 64; }, kUnsupported,
+     "head_dim is 264; multiples of 8 from 8 to 256 are supported"},
+    {[](Problem& p) { p.head_dim_v = -8; }, kInvalid,
+     "head_dim_v is -8; 0 (that of Q and K) and multiples of 8 from 8 to 256 are supported"},
+    {[](Problem& p) { p.head_dim_v = kLeast; }, kInvalid,
+     "head_dim_v is -9223372036854775808; 0 (that of Q and K) and multiples of 8 from 8 to 256 are supported"},
+    {[](Problem& p) { p.head_dim_v = 4; }, kUnsupported,
+     "head_dim_v is 4; 0 (that of Q and K) and multiples of 8 from 8 to 256 are supported"},
+    {[](Problem& p) { p.head_dim_v = 100; }, kUnsupported,
+     "head_dim_v is 100; 0 (that of Q and K) and multiples of 8 from 8 to 256 are supported"},
+    {[](Problem& p) { p.head_dim_v = 264; }, kUnsupported,
+     "head_dim_v is 264; 0 (that of Q and K) and multiples of 8 from 8 to 256 are supported"},
     {[](Problem& p) { p.head_dim_v = kMost; }, kUnsupported,
-     "head_dim_v is 9223372036854775807 with head_dim 128; 128 is supported"},
+     "head_dim_v is 9223372036854775807; 0 (that of Q and K) and multiples of 8 from 8 to 256 are supported"},
+    {[](Problem& p) { p.head_dim = 192, p.head_dim_v = 264; }, kUnsupported,
+     "head_dim_v is 264; 0 (that of Q and K) and multiples of 8 from 8 to 256 are supported"},
 
     {[](Problem& p) { p.set_packed_q(kArrayAddress + 2, 150); }, kInvalid,
      "cu_seqlens_q is 0x7f5000000002; a multiple of 4 bytes is needed"},
@@ -301,14 +322,15 @@ TEST_CASE("lengths of entries, a cap, sinks and slopes ask for the general kerne
   };
   for (const KernelList* kernels : fa4::kArchitectures)
     for (const bool causal : {false, true})
-      for (const int64_t dim : {64, 128})
+      for (const auto& [dim, v_dim] : std::array<std::array<int64_t, 2>, 5>{{{64, 64}, {96, 96}, {128, 128}, {192, 128}, {256, 256}}})
         for (const auto& option : options) {
-          Problem problem = dense_problem({.batch = 2, .seq_q = 100, .seq_kv = 200, .q_heads = 8, .kv_heads = 2, .head_dim = dim});
+          Problem problem = small_problem(dim, v_dim);
           CHECK_FALSE(plan_of(problem.set_causal(causal), *kernels).kernel->config.general());
           option(problem);
           const fa4::Config& config = plan_of(problem, *kernels).kernel->config;
           CHECK(config.general());
           CHECK(config.qk_dim == dim);
+          CHECK(config.v_dim == v_dim);
           CHECK(config.exp2 == kernels->exp2);
         }
 }
@@ -322,36 +344,47 @@ TEST_CASE("one split, and a head dimension of V that is that of Q, are what ther
   CHECK(same_plan(Problem(plain).set_softcap(-0.0), plain));
 }
 
-TEST_CASE("V and O may have a head dimension of their own where a kernel has", "[runtime]") {
-  std::vector<fa4::Kernel> some(fa4::blackwell::kKernels.begin(), fa4::blackwell::kKernels.end());
-  for (fa4::Kernel& kernel : some) {
-    if (kernel.config.qk_dim != 128) continue;
-    kernel.config.qk_dim = 192;
-  }
-  KernelList kernels = fa4::blackwell::kKernels;
-  kernels.first = some.data();
-  Problem problem = dense_problem({.batch = 2, .seq_q = 100, .seq_kv = 200, .q_heads = 4, .kv_heads = 2, .head_dim = 192, .head_dim_v = 128});
+TEST_CASE("V and O may have a head dimension of their own", "[runtime]") {
+  const Problem problem = small_problem(192, 128);
   CHECK(problem.q.head_stride == 192);
   CHECK(problem.k.head_stride == 192);
   CHECK(problem.v.head_stride == 128);
   CHECK(problem.o.head_stride == 128);
-  const Plan plan = plan_of(problem, kernels);
-  CHECK(plan.q.extents[3] == 3);
-  CHECK(plan.k.extents[3] == 3);
-  CHECK(plan.v.extents[3] == 2);
-  CHECK(plan.o.extents[3] == 2);
-  CHECK(plan.params.scale == float(1 / std::sqrt(192.0)));
-  std::string sentence;
-  problem.o.head_stride = 120;
-  CHECK(check(problem, kernels, sentence) == kInvalid);
-  CHECK(sentence == "o.head_stride is 120 elements, but what is nested inside spans 128; o is written, so it must be at least that, for "
-                    "elements that do not overlap");
-  problem.head_dim_v = 0;
-  CHECK(check(problem, kernels, sentence) == kUnsupported);
-  CHECK(sentence == "head_dim_v is 0 with head_dim 192; 128 is supported");
-  problem.head_dim = 128;
-  CHECK(check(problem, kernels, sentence) == kUnsupported);
-  CHECK(sentence == "head_dim is 128; multiples of 8 from 8 to 64 and 192 are supported");
+  for (const KernelList* kernels : fa4::kArchitectures) {
+    const Plan plan = plan_of(problem, *kernels);
+    CHECK(plan.kernel->config.qk_dim == 192);
+    CHECK(plan.kernel->config.v_dim == 128);
+    CHECK(plan.q.extents[3] == 3);
+    CHECK(plan.k.extents[3] == 3);
+    CHECK(plan.v.extents[3] == 2);
+    CHECK(plan.o.extents[3] == 2);
+    CHECK(plan.params.scale == float(1 / std::sqrt(192.0)));
+
+    // Either side has the strides and the addresses that its own head dimension needs.
+    std::string sentence;
+    Problem spoiled = problem;
+    spoiled.o.head_stride = 120;
+    CHECK(check(spoiled, *kernels, sentence) == kInvalid);
+    CHECK(sentence == "o.head_stride is 120 elements, but what is nested inside spans 128; o is written, so it must be at least that, for "
+                      "elements that do not overlap");
+    spoiled.head_dim_v = 120;
+    CHECK(check(spoiled, *kernels, sentence) == FA4_OK);
+    spoiled.head_dim_v = 0;
+    CHECK(check(spoiled, *kernels, sentence) == kInvalid);
+    CHECK(sentence == "o.head_stride is 120 elements, but what is nested inside spans 192; o is written, so it must be at least that, for "
+                      "elements that do not overlap");
+    // The last element of V is the last that there is room for: 128 columns, not 192.
+    Problem last = problem;
+    last.v.data = ~uint64_t{0} - 2 * 2 * 200 * 2 * 128 + 1;
+    CHECK(check(last, *kernels, sentence) == FA4_OK);
+    last.v.data += 16;
+    CHECK(check(last, *kernels, sentence) == kInvalid);
+    CHECK(sentence.find("the strides put the last element of v beyond") != std::string::npos);
+    last = problem;
+    last.v.data = 0;
+    CHECK(check(last, *kernels, sentence) == kInvalid);
+    CHECK(sentence == "v.data is null; a device address is needed for 2 x 200 x 2 x 128 elements");
+  }
 }
 
 TEST_CASE("setters of the C++ header describe packed entries and pages", "[runtime]") {

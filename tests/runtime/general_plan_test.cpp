@@ -168,13 +168,17 @@ int misplaced(const Problem& problem, const Plan& plan, const Lengths& q_side, c
   return wrong;
 }
 
+// `least_qk`, `least_v`: the smallest head dimensions of Q and K, and of V and O, that are too large for the kernels before this one.
 template <Config config>
-void check_maps(const KernelList& kernels, uint64_t seed) {
+void check_maps(const KernelList& kernels, uint64_t seed, int64_t least_qk, int64_t least_v) {
   Random random(seed);
   int own_lengths = 0;
   for (int round = 0; round < 150; ++round) {
     const int64_t batch = random(1, 4), kv_heads = random(1, 3), ratio = int64_t{1} << random(0, 3);
     const auto bound = [&] { return random(0, 4) == 0 ? random(1, 2) : random(1, 300); };
+    const auto dimension = [&](int64_t least, int64_t most) { return 8 * random(least / 8, most / 8); };
+    const bool large_v = least_v <= config.v_dim && random.flip();
+    const int64_t dim = dimension(large_v ? 8 : least_qk, config.qk_dim), v_dim = dimension(large_v ? least_v : 8, config.v_dim);
     const Lengths q_side = random_lengths(random, batch, bound());
     const Lengths k_side = random_lengths(random, batch, random(0, 9) == 0 ? 0 : bound());
     Problem problem(FA4_FP16, {.batch = batch,
@@ -182,29 +186,29 @@ void check_maps(const KernelList& kernels, uint64_t seed) {
                                .seq_kv = k_side.bound,
                                .q_heads = ratio * kv_heads,
                                .kv_heads = kv_heads,
-                               .head_dim = config.qk_dim - 8 * random(0, 7)});
+                               .head_dim = dim,
+                               .head_dim_v = v_dim});
     if (!q_side.cu.empty()) problem.set_packed_q(kArrayAddress, q_side.total);
     if (!k_side.cu.empty()) problem.set_packed_k(kArrayAddress + 4096, k_side.total);
     if (!q_side.used.empty()) problem.set_seqused_q(kArrayAddress + 8192);
     if (!k_side.used.empty()) problem.set_seqused_k(kArrayAddress + 12288);
     own_lengths += fa4::has_own_lengths(problem);
     problem.set_sinks(kArrayAddress);  // general also where all entries have the bounds
-    const auto tensor = [&](uint64_t address, const Lengths& side, int64_t heads, bool written) {
+    const auto tensor = [&](uint64_t address, const Lengths& side, int64_t heads, int64_t columns, bool written) {
       const int64_t rows = side.cu.empty() ? side.bound : side.total;
-      fa4_tensor view =
-          random_tensor(random, address, heads, std::max<int64_t>(rows, 1), problem.head_dim, written);
+      fa4_tensor view = random_tensor(random, address, heads, std::max<int64_t>(rows, 1), columns, written);
       // Frameworks put anything into strides of one element, and so do those who pack into batch strides.
       if (batch == 1 || !side.cu.empty()) view.batch_stride = random.flip() ? -3 : (int64_t{1} << 50) + 8;
       if (rows <= 1) view.seq_stride = random.flip() ? 5 : INT64_MAX;
       if (heads == 1) view.head_stride = random.flip() ? -1 : 7;
       return view;
     };
-    problem.q = tensor(fa4::test::kQAddress, q_side, problem.q_heads, false);
-    problem.k = tensor(fa4::test::kKAddress, k_side, kv_heads, false);
-    problem.v = tensor(fa4::test::kVAddress, k_side, kv_heads, false);
-    problem.o = tensor(fa4::test::kOAddress, q_side, problem.q_heads, true);
+    problem.q = tensor(fa4::test::kQAddress, q_side, problem.q_heads, dim, false);
+    problem.k = tensor(fa4::test::kKAddress, k_side, kv_heads, dim, false);
+    problem.v = tensor(fa4::test::kVAddress, k_side, kv_heads, v_dim, false);
+    problem.o = tensor(fa4::test::kOAddress, q_side, problem.q_heads, v_dim, true);
     const Plan plan = plan_of(problem, kernels);
-    INFO("seed " << seed << ", round " << round);
+    INFO("seed " << seed << ", round " << round << ", head dimension " << dim << ", V " << v_dim);
     if (plan.grid == 0) {
       CHECK(problem.total_q == 0);
       continue;
@@ -212,25 +216,36 @@ void check_maps(const KernelList& kernels, uint64_t seed) {
     const Config& planned = plan.kernel->config;
     REQUIRE((planned.general() && planned.tile_rows == config.tile_rows &&
              planned.q_stages == config.q_stages && planned.block_keys == config.block_keys &&
-             planned.qk_dim == config.qk_dim));
+             planned.qk_dim == config.qk_dim && planned.v_dim == config.v_dim));
     Message message;
-    for (const TensorMapDescription* map : {&plan.q, &plan.k, &plan.v, &plan.o})
+    for (const auto& [map, columns] : {std::pair{&plan.q, dim}, {&plan.k, dim}, {&plan.v, v_dim}, {&plan.o, v_dim}}) {
       CHECK(fa4::check_tensor_map(*map, "", message) == FA4_OK);
+      CHECK(map->extents[0] == uint64_t(columns));
+      CHECK((map->box[0] == 64 && map->box[3] == 1 && map->box[4] == 1));
+    }
+    CHECK(plan.params.qk_pieces_apart == uint32_t(dim % 64 != 0));
+    CHECK(plan.params.v_pieces_apart == uint32_t(v_dim % 64 != 0));
     CHECK(misplaced<config>(problem, plan, q_side, k_side) == 0);
   }
   CHECK(own_lengths > 75);
+}
+
+template <int qk_dim, int v_dim>
+void check_maps_of(uint64_t seed, int64_t least_qk, int64_t least_v) {
+  check_maps<fa4::hopper::make_config(ElementType::f16, MaskKind::band, qk_dim, v_dim)>(fa4::hopper::kKernels, seed, least_qk, least_v);
+  check_maps<fa4::blackwell::make_config(ElementType::f16, MaskKind::band, qk_dim, v_dim)>(fa4::blackwell::kKernels, seed + 100, least_qk,
+                                                                                            least_v);
 }
 
 }  // namespace
 
 TEST_CASE("maps of general problems reach the rows and keys of each entry, and nothing behind its end",
           "[runtime]") {
-  check_maps<fa4::hopper::make_config(ElementType::f16, MaskKind::band, 64, 64)>(fa4::hopper::kKernels, 1);
-  check_maps<fa4::hopper::make_config(ElementType::f16, MaskKind::band, 128, 128)>(fa4::hopper::kKernels, 2);
-  check_maps<fa4::blackwell::make_config(ElementType::f16, MaskKind::band, 64, 64)>(fa4::blackwell::kKernels,
-                                                                                    3);
-  check_maps<fa4::blackwell::make_config(ElementType::f16, MaskKind::band, 128, 128)>(
-      fa4::blackwell::kKernels, 4);
+  check_maps_of<64, 64>(1, 8, 8);
+  check_maps_of<96, 96>(2, 72, 72);
+  check_maps_of<128, 128>(3, 104, 104);
+  check_maps_of<192, 128>(4, 136, 136);
+  check_maps_of<256, 256>(5, 200, 136);
 }
 
 TEST_CASE("places of the longest and the widest maps stay within 32 bits", "[runtime]") {

@@ -133,22 +133,91 @@ TEST_CASE("maps, packing and tasks for every head ratio and length", "[runtime]"
       fa4::hopper::kKernels);
 }
 
+TEST_CASE("every pair of head dimensions has the smallest kernel that covers it", "[runtime]") {
+  // From which to which head dimension of Q and K, and of V and O; and those of the kernel.
+  struct Range {
+    int64_t qk_from, qk_to, v_from, v_to;
+    int qk_dim, v_dim;
+  };
+  constexpr Range ranges[] = {
+      {8, 64, 8, 64, 64, 64},       {72, 96, 8, 96, 96, 96},      {8, 64, 72, 96, 96, 96},
+      {104, 128, 8, 128, 128, 128}, {8, 96, 104, 128, 128, 128},  {136, 192, 8, 128, 192, 128},
+      {200, 256, 8, 128, 256, 256}, {8, 256, 136, 256, 256, 256},
+  };
+  struct Kind {
+    fa4_dtype dtype;
+    fa4::ElementType element;
+    fa4::MaskKind mask;
+  };
+  constexpr Kind kinds[] = {
+      {FA4_FP16, fa4::ElementType::f16, fa4::MaskKind::full},   {FA4_FP16, fa4::ElementType::f16, fa4::MaskKind::causal},
+      {FA4_FP16, fa4::ElementType::f16, fa4::MaskKind::band},   {FA4_BF16, fa4::ElementType::bf16, fa4::MaskKind::full},
+      {FA4_BF16, fa4::ElementType::bf16, fa4::MaskKind::causal}, {FA4_BF16, fa4::ElementType::bf16, fa4::MaskKind::band},
+  };
+  for (const fa4::KernelList* kernels : fa4::kArchitectures) {
+    for (const Kind& kind : kinds) {
+      int wrong = 0, pairs = 0;
+      for (const Range& range : ranges) {
+        for (int64_t dim = range.qk_from; dim <= range.qk_to; dim += 8) {
+          for (int64_t v_dim = range.v_from; v_dim <= range.v_to; v_dim += 8, ++pairs) {
+            Problem problem = fa4::test::small_problem(dim, v_dim);
+            problem.dtype = kind.dtype;
+            problem.set_causal(kind.mask == fa4::MaskKind::causal);
+            if (kind.mask == fa4::MaskKind::band) problem.set_softcap(30);
+            const fa4::Config& config = plan_of(problem, 7, *kernels).kernel->config;
+            wrong += config.qk_dim != range.qk_dim || config.v_dim != range.v_dim || config.element != kind.element ||
+                     config.mask != kind.mask || config.exp2 != kernels->exp2;
+          }
+        }
+      }
+      INFO(kernels->name << ", element type " << int(kind.element) << ", mask " << int(kind.mask));
+      CHECK(pairs == 32 * 32);  // each once
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+namespace {
+
+// Of a map that is not general: extents and places of the tensor's own head dimension, and a box of all the pieces of 64 columns that the
+// kernel's tile has, or of one where the head dimension ends inside a piece.
+void check_head_dim(const TensorMapDescription& map, const fa4_tensor& tensor, int64_t dim, int64_t seq, int64_t heads,
+                    uint32_t tile_pieces) {
+  const bool apart = dim % 64 != 0;
+  const uint64_t extents[] = {uint64_t(apart ? dim : 64), uint64_t(heads), uint64_t(seq), uint64_t(apart ? 1 : dim / 64), 2};
+  CHECK(std::memcmp(map.extents, extents, sizeof extents) == 0);
+  CHECK(map.box[0] == 64);
+  CHECK(map.box[3] == (apart ? 1 : tile_pieces));
+  CHECK(map.box[4] == 1);
+  CHECK(map.strides[0] == uint64_t(2 * tensor.head_stride));
+  CHECK(map.strides[1] == uint64_t(2 * tensor.seq_stride));
+  CHECK(map.strides[2] == 128);
+  CHECK(map.strides[3] == uint64_t(2 * tensor.batch_stride));
+  Message message;
+  CHECK(fa4::check_tensor_map(map, "", message) == FA4_OK);
+}
+
+}  // namespace
+
 TEST_CASE("maps end with the head dimension", "[runtime]") {
   for (const fa4::KernelList* kernels : fa4::kArchitectures) {
-    for (int64_t dim = 8; dim <= 128; dim += 8) {
-      INFO(kernels->name << ", head dimension " << dim);
-      const Problem problem =
-          fa4::test::dense_problem({.batch = 2, .seq_q = 100, .seq_kv = 200, .q_heads = 4, .kv_heads = 2, .head_dim = dim});
-      const Plan plan = plan_of(problem, 7, *kernels);
-      CHECK(plan.kernel->config.qk_dim == (dim <= 64 ? 64 : 128));
-      const bool apart = dim % 64 != 0;
-      CHECK(plan.params.qk_pieces_apart == uint32_t(apart));
-      CHECK(plan.params.v_pieces_apart == uint32_t(apart));
-      for (const TensorMapDescription* map : {&plan.q, &plan.k, &plan.v, &plan.o}) {
-        CHECK(map->extents[0] * map->extents[3] == uint64_t(dim));
-        CHECK(map->extents[0] == uint64_t(apart ? dim : 64));
-        CHECK(map->box[0] == 64);
-        CHECK(map->box[3] == map->extents[3]);
+    for (int64_t dim = 8; dim <= 256; dim += 8) {
+      for (int64_t v_dim = 8; v_dim <= 256; v_dim += 8) {
+        INFO(kernels->name << ", head dimension " << dim << ", V " << v_dim);
+        const Problem problem = fa4::test::small_problem(dim, v_dim);
+        const Plan plan = plan_of(problem, 7, *kernels);
+        CHECK(plan.params.qk_pieces_apart == uint32_t(dim % 64 != 0));
+        CHECK(plan.params.v_pieces_apart == uint32_t(v_dim % 64 != 0));
+        CHECK(plan.params.scale == float(1 / std::sqrt(double(dim))));
+        const uint32_t qk_pieces = uint32_t(plan.kernel->config.qk_dim + 63) / 64, v_pieces = uint32_t(plan.kernel->config.v_dim + 63) / 64;
+        check_head_dim(plan.q, problem.q, dim, 100, 8, qk_pieces);
+        check_head_dim(plan.k, problem.k, dim, 200, 2, qk_pieces);
+        check_head_dim(plan.v, problem.v, v_dim, 200, 2, v_pieces);
+        check_head_dim(plan.o, problem.o, v_dim, 100, 8, v_pieces);
+        CHECK(plan.q.box[1] * plan.q.box[2] == uint32_t(plan.kernel->config.tile_rows));
+        CHECK(plan.o.box[1] * plan.o.box[2] == uint32_t(plan.kernel->config.tile_rows));
+        CHECK(plan.k.box[2] == uint32_t(plan.kernel->config.block_keys));
+        CHECK(plan.v.box[2] == uint32_t(plan.kernel->config.block_keys));
       }
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a caller can get wrong of extents, tensors, scale and launch: refused with the right code and a sentence that names the
-// field, its value and what would be accepted. The other fields are fields_test.cpp's.
+// field, its value and what would be accepted. The other fields, and head dimensions, are fields_test.cpp's.
 #include "runtime/problem.h"
 
 #include <cmath>
@@ -65,10 +65,6 @@ const Refusal kRefusals[] = {
      [](Problem& p) { p.kv_heads = int64_t{1} << 31; },
      kUnsupported,
      {"kv_heads is 2147483648"}},
-    {"head_dim, no multiple of 8", [](Problem& p) { p.head_dim = 84; }, kUnsupported, {"head_dim is 84", "multiples of 8 from 8 to 128 are supported"}},
-    {"head_dim, too large", [](Problem& p) { p.head_dim = 136; }, kUnsupported, {"head_dim is 136", "multiples of 8 from 8 to 128 are supported"}},
-    {"head_dim 0", [](Problem& p) { p.head_dim = 0; }, kInvalid, {"head_dim is 0", "multiples of 8 from 8 to 128 are supported"}},
-    {"head_dim -64", [](Problem& p) { p.head_dim = -64; }, kInvalid, {"head_dim is -64", "multiples of 8 from 8 to 128 are supported"}},
     {"ratio", [](Problem& p) { p.kv_heads = 3; }, kInvalid, {"q_heads is 8 and kv_heads 3", "multiple"}},
     {"more KV heads",
      [](Problem& p) { p.kv_heads = 16; },

@@ -18,8 +18,9 @@ inline Problem dense_problem(const Shape& shape, fa4_dtype dtype = FA4_FP16) {
 inline constexpr uint64_t kArrayAddress = 0x7f5000000000;  // of an array on the device that nobody reads
 
 // Every extent exceeds 1, so that every stride counts.
-inline Problem small_problem() {
-  return dense_problem({.batch = 2, .seq_q = 100, .seq_kv = 200, .q_heads = 8, .kv_heads = 2});
+inline Problem small_problem(int64_t head_dim = 128, int64_t head_dim_v = 0) {
+  return dense_problem(
+      {.batch = 2, .seq_q = 100, .seq_kv = 200, .q_heads = 8, .kv_heads = 2, .head_dim = head_dim, .head_dim_v = head_dim_v});
 }
 
 }  // namespace fa4::test

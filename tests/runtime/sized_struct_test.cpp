@@ -203,7 +203,7 @@ TEST_CASE("what is not built is refused by every function and launches nothing",
   CHECK(refused(Problem(plain).set_pages(array, 13, 16, 30)) == "block_table");
   CHECK(refused(Problem(plain).set_softcap(20).set_alibi_slopes(array, 8)) == "softcap");
   CHECK(refused(Problem(plain).set_num_splits(4)) == "num_splits");
-  CHECK(refused(Problem(FA4_FP16, {.seq_q = 8, .seq_kv = 8, .head_dim = 128, .head_dim_v = 64})) == "head_dim_v");
+  CHECK(refused(Problem(FA4_FP16, {.seq_q = 8, .seq_kv = 8, .head_dim = 128, .head_dim_v = 264})) == "head_dim_v");
   CHECK(fake.driver->calls == 0);
   CHECK(fake.driver->launch_count == 0);
 }

@@ -132,7 +132,7 @@ class Binding(unittest.TestCase):
         bad = {"struct_size": 4, "version": 99, "dtype": 7, "causal": 2, "scheduler": 9, "exp2": 7, "batch": -3, "seq_q": -3,
                "seq_kv": -3, "q_heads": -3, "kv_heads": -3, "head_dim": 100, "lse": 2, "lse_batch_stride": -3, "lse_head_stride": -3,
                "softmax_scale": math.inf, "max_ctas": -3, "diagonal_alignment": 2, "cu_seqlens_q": 2, "cu_seqlens_k": 2, "seqused_q": 2,
-               "seqused_k": 2, "total_q": 1, "total_k": 1, "head_dim_v": 96, "block_table": 4, "block_table_stride": 1, "page_size": 1,
+               "seqused_k": 2, "total_q": 1, "total_k": 1, "head_dim_v": 100, "block_table": 4, "block_table_stride": 1, "page_size": 1,
                "num_pages": 1, "window": 2, "num_splits": 2, "window_left": 1, "window_right": 1, "softcap": math.nan, "sinks": 2,
                "alibi_slopes": 2, "alibi_batch_stride": 1}
         checked_elsewhere = {"q", "k", "v", "o", "workspace", "workspace_size", "stream"}  # below, and what nothing is wrong for

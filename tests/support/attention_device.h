@@ -12,7 +12,7 @@
 #include <string>
 
 #include "gpu.h"
-#include "placement.h"
+#include "staging.h"
 
 namespace fa4::support {
 
@@ -34,13 +34,8 @@ struct RunOptions {
   fa4_exp2 exp2 = FA4_EXP2_AUTO;
 };
 
-struct RunResult {
-  // Rows that a batch entry has not are poison.
-  std::vector<uint16_t> o;  // packed (batch, seq_q, q_heads, head dimension of V)
-  std::vector<float> lse;   // packed (batch, q_heads, seq_q); empty unless wanted
-  double seconds = 0;       // of the launch: host time when simulated, the GPU's clock otherwise
-  std::string
-      damage;  // "" or a sentence about elements beside the outputs that changed, or inputs that changed
+struct RunResult : Output {
+  double seconds = 0;  // of the launch: host time when simulated, the GPU's clock otherwise
 };
 
 class AttentionDevice {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <memory>
 #include <thread>
 #include <type_traits>
@@ -103,12 +104,37 @@ double rounded_lse(double lse) {
   return std::isinf(rounded) ? double(rounded) : lse;
 }
 
+// Of the reference in the precision of the kernels: keys of a block, no more than theirs have, and how far a maximum may lag, in
+// natural-log units (8 in log2, as the kernels' specification says).
+constexpr int64_t kReferenceBlock = 64;
+constexpr float kRescaleThreshold = float(8 * std::numbers::ln2);
+
+// Scores of a row to P, relative to `shift`, and their sum before they are rounded. P is rounded relative to a maximum that lags
+// behind, as blocks come from the last to the first: even the largest P of a row is rounded, unless it lies in its first block.
+float round_probabilities(Dtype dtype, float* row, const KeyInterval& seen, float unit, float shift) {
+  float lagging = -std::numeric_limits<float>::infinity(), sum = 0;
+  for (int64_t end = seen.end; end > seen.begin;) {
+    const int64_t begin = std::max(seen.begin, (end - 1) / kReferenceBlock * kReferenceBlock);
+    const float highest = *std::max_element(row + begin, row + end);
+    if (!((highest - lagging) * unit <= kRescaleThreshold)) lagging = highest;
+    const float block_shift = std::isfinite(lagging) ? lagging : shift, factor = std::exp((block_shift - shift) * unit);
+    for (int64_t j = begin; j < end; ++j) {
+      const float p = std::exp((row[j] - block_shift) * unit);
+      sum += p * factor;
+      row[j] = to_float(dtype, from_float(dtype, p)) * factor;
+    }
+    end = begin;
+  }
+  return sum;
+}
+
+
 // The four rows at first .. first + 3 (positions of one query head; repeats of the last where fewer are
 // left).
 template <typename T>
 void attend_rows(const Problem& problem, const Inputs& inputs, int64_t b, int64_t head, int64_t first,
                  const T* k, const T* values, int64_t pitch, T* q, T* scores, T* out, Reference& result) {
-  const bool same_precision = std::is_same_v<T, float>;
+  constexpr bool same_precision = std::is_same_v<T, float>;
   const int dim = int(problem.head_dim), v_dim = int(problem.v_dim());
   const int rows = int(std::min<int64_t>(kRows, problem.length_q(b) - first));
   KeyInterval seen[kRows];
@@ -159,10 +185,10 @@ void attend_rows(const Problem& problem, const Inputs& inputs, int64_t b, int64_
     }
     const T shift = maximum == -kInf ? T(0) : maximum;
     T sum = problem.sinks ? std::exp(sink - shift * unit) : T(0);
-    for (int64_t j = seen[r].begin; j < seen[r].end; ++j) {
-      const T p = std::exp((row[j] - shift) * unit);
-      sum += p;
-      row[j] = same_precision ? T(to_float(problem.dtype, from_float(problem.dtype, float(p)))) : p;
+    if constexpr (same_precision) {
+      sum += round_probabilities(problem.dtype, row, seen[r], unit, shift);
+    } else {
+      for (int64_t j = seen[r].begin; j < seen[r].end; ++j) sum += row[j] = std::exp((row[j] - shift) * unit);
     }
     std::fill(row + begin, row + std::max(begin, seen[r].begin), T(0));
     std::fill(row + std::max(begin, seen[r].end), row + begin + padded, T(0));

@@ -20,8 +20,8 @@ struct Reference {
 
 Reference reference_double(const Problem& problem, const Inputs& inputs);
 
-// Scores and sums in fp32, one plain softmax over the row with its true maximum, P rounded to the dtype,
-// output rounded to the dtype; lse in fp32. Returned in double for comparison.
+// Scores and sums in fp32, P rounded to the dtype relative to a maximum that lags behind by up to 8 in log2 (the online softmax of
+// the kernels' specification, in blocks of 64 keys), output rounded to the dtype; lse in fp32. Returned in double for comparison.
 Reference reference_same_precision(const Problem& problem, const Inputs& inputs);
 
 }  // namespace fa4::support

@@ -46,7 +46,8 @@ void print_devices(const std::string& driver) {
 
 void print_image() {
   fmt::print("{}  {}\n\n", heading("Image, embedded in libfa4"), describe_image(builtin_entries()));
-  Table table({"kernel", "target", ">threads", ">registers", ">stack", ">spills", ">shared memory"});
+  Table table({"kernel", "target", ">head dimension", ">of V", ">threads",
+               ">registers", ">stack", ">spills", ">shared memory"});
   const std::vector<AssembledKernel> assembled = parse_ptxas_log(static_cast<const char*>(ptxas_log()));
   for (const KernelList* list : kArchitectures) for (const Kernel& kernel : *list) {
     const auto k = std::find_if(assembled.begin(), assembled.end(), [&](const AssembledKernel& a) {
@@ -55,12 +56,14 @@ void print_image() {
     if (k == assembled.end())
       throw std::runtime_error(
           fmt::format("the assembler's report does not name {} for {}", kernel.entry, list->target));
-    table.add({k->name, k->target, std::to_string(kernel.threads), std::to_string(k->registers),
+    table.add({k->name, k->target, std::to_string(kernel.config.qk_dim), std::to_string(kernel.config.v_dim),
+               std::to_string(kernel.threads), std::to_string(k->registers),
                fmt::format("{} B", k->stack_bytes), fmt::format("{} B", k->spill_store_bytes + k->spill_load_bytes),
                fmt::format("{} of {} B", kernel.shared_bytes, kMaxSharedBytes)});
   }
   fmt::print(
-      "{}  Registers at launch; setmaxnreg then shares them out by role.\n\n"
+      "{}  Registers at launch; setmaxnreg then shares them out by role. A problem goes to the first kernel whose head dimensions, of Q\n"
+      "  and K and of V and O, are not smaller than its own.\n\n"
       "  The general kernels take what masks, lengths and scores the others do not: a window, the diagonal from the top left, lengths\n"
       "  of each batch entry (packed, used in part, or both), a softcap or ALiBi, sinks, and all of these together but a softcap with\n"
       "  ALiBi. A problem that needs none of it, or whose window hides nothing, is one of the others.\n",
@@ -134,11 +137,16 @@ void print_barriers(const Kernel& kernel, const std::string& title, const Kernel
              meanings.text());
 }
 
+std::string head_dims_text(const Config& config) {
+  if (config.qk_dim == config.v_dim) return fmt::format("head dimension {}", config.qk_dim);
+  return fmt::format("head dimension {}, V {}", config.qk_dim, config.v_dim);
+}
+
 // What element types, and masks but for general kernels, do not change, for each head dimension.
 void print_architecture(const KernelList& list) {
   for (const Kernel& kernel : list) {
     if (!list.first_of_head_dim(kernel)) continue;
-    const std::string which = fmt::format("{}, head dimension {}", list.name, kernel.config.qk_dim);
+    const std::string which = fmt::format("{}, {}", list.name, head_dims_text(kernel.config));
     print_roles(kernel, fmt::format("Roles of a CTA: {}", which));
     if (!records(kernel, NameKind::tmem).empty())
       print_regions(kernel, NameKind::tmem,
@@ -153,7 +161,8 @@ void print_architecture(const KernelList& list) {
     if (general == list.end()) continue;
     // Of the same tiles; there may be others for short sequences.
     const auto plain = std::find_if(list.begin(), list.end(), [&](const Kernel& k) {
-      return !k.config.general() && k.config.qk_dim == kernel.config.qk_dim && k.config.block_rows() == general->config.block_rows();
+      return !k.config.general() && k.config.qk_dim == kernel.config.qk_dim && k.config.v_dim == kernel.config.v_dim &&
+             k.config.block_rows() == general->config.block_rows();
     });
     const Kernel& besides = plain == list.end() ? kernel : *plain;
     print_roles(*general, fmt::format("Roles of a CTA: {}, general", which));
@@ -207,7 +216,8 @@ int info(const std::string& driver, const std::string& gpu) {
     for (const KernelList* list : architectures) names += (names.empty() ? "" : " and ") + std::string(list->name);
     int most = 0;
     for (const Kernel& kernel : *kArchitectures[0]) most = std::max(most, kernel.config.qk_dim);
-    fmt::print("fa4 {}: FlashAttention forward for NVIDIA {}, head dimensions that are multiples of 8 up to {}, fp16 and bf16\n",
+    fmt::print("fa4 {}: FlashAttention forward for NVIDIA {}, head dimensions of Q and K, and of V, that are multiples of 8 up to {}, "
+               "fp16 and bf16\n",
                FA4_VERSION_TEXT, names, most);
     simulate(gpu);
     print_devices(driver);

@@ -30,8 +30,8 @@ void add_shape(CLI::App* run, RunRequest& r) {
       ->capture_default_str()
       ->group(shape);
   run->add_option("--kv-heads", r.kv_heads, "K/V heads")->capture_default_str()->group(shape);
-  run->add_option("--head-dim", r.head_dim, "Head dimension")->capture_default_str()->group(shape);
-  run->add_option("--head-dim-v", r.head_dim_v, "Head dimension of V and O; default: as --head-dim")->group(shape);
+  run->add_option("--head-dim", r.head_dim, "Head dimension of Q and K: a multiple of 8 up to 256")->capture_default_str()->group(shape);
+  run->add_option("--head-dim-v", r.head_dim_v, "The same of V and O; default: as --head-dim")->group(shape);
   run->add_option("--seed", r.seed, "Seed of the inputs")->capture_default_str()->group(shape);
 }
 

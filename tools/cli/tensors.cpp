@@ -13,6 +13,7 @@
 #include "lengths.h"
 #include "npy.h"
 #include "support/inputs.h"
+#include "support/staging.h"
 
 namespace fa4::cli {
 namespace {
@@ -249,41 +250,13 @@ fa4_exp2 exp2_of(const RunRequest& request) {
 }
 
 fa4_forward_params dry_params(const support::Problem& p, const RunRequest& request) {
-  fa4_forward_params params{};
-  params.struct_size = sizeof params;
-  params.version = FA4_VERSION;
-  params.dtype = p.dtype == Dtype::fp16 ? FA4_FP16 : FA4_BF16;
-  params.causal = p.causal;
-  params.scheduler = scheduler_of(request);
-  params.exp2 = exp2_of(request);
-  params.batch = p.batch;
-  params.seq_q = p.seq_q;
-  params.seq_kv = p.seq_kv;
-  params.q_heads = p.q_heads;
-  params.kv_heads = p.kv_heads;
-  params.head_dim = p.head_dim;
-  params.head_dim_v = p.head_dim_v;
-  params.softmax_scale = p.scale;
-  params.diagonal_alignment = p.top_left ? FA4_DIAGONAL_TOP_LEFT : FA4_DIAGONAL_BOTTOM_RIGHT;
-  if (p.window) {
-    params.window = 1;
-    params.window_left = p.window_left;
-    params.window_right = p.window_right;
-  }
-  params.softcap = p.softcap;
   // Addresses that are aligned and never used.
   constexpr uint64_t kSomewhere = uint64_t(1) << 40;
-  const auto array = [](bool given) { return given ? kSomewhere : 0; };
-  params.sinks = array(p.sinks);
-  params.alibi_slopes = array(p.alibi);
-  params.alibi_batch_stride = p.alibi && p.slopes_by_entry ? p.q_heads : 0;
+  fa4_forward_params params = support::params_of(
+      p, {}, [](const char*, const std::vector<uint32_t>&) -> uint64_t { return kSomewhere; });
+  params.scheduler = scheduler_of(request);
+  params.exp2 = exp2_of(request);
   const support::Lengths &q = p.q_lengths, &kv = p.kv_lengths;
-  params.cu_seqlens_q = array(!q.packed.empty());
-  params.cu_seqlens_k = array(!kv.packed.empty());
-  params.seqused_q = array(!q.used.empty());
-  params.seqused_k = array(!kv.used.empty());
-  params.total_q = q.cu_seqlens().back();
-  params.total_k = kv.cu_seqlens().back();
   // Strides of hopeless extents would overflow: the extents are refused first.
   const auto tensor = [&](const support::Lengths& lengths, int64_t bound, int64_t heads, int64_t dim) {
     fa4_tensor t{kSomewhere, 0, 0, 0};
