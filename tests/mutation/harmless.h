@@ -25,13 +25,13 @@ struct Harmless {
 inline std::span<const Harmless> harmless(const Subject& subject) {
   static const Harmless hopper[] = {
       // ---- waits and arrivals that another path covers ----
-      {Because::another_path, "wait on the neighbour", "cta.bar.kv_empty.wait(kv.index, kv.phase);",
-       "if (v_key >= 0) load_kv(params.v",
+      {Because::another_path, "wait on the neighbour", "cta.bar.kv_empty.wait(slot.index, slot.phase);",
+       "if (v_key >= 0) load_v(",
        "the next slot holds what is consumed next: consumers release it later than this one", 64},
-      {Because::nothing_to_order, "remove arrive", "cta.bar.kv_empty.arrive_if(slot, lane == 0);", "<- last(",
+      {Because::nothing_to_order, "remove arrive", "cta.bar.kv_empty.arrive_if(slot, lane == 0);", "{ end(from); })",
        "the last block of all: nobody fills its slot again"},
       {Because::nothing_to_order, "arrive at the neighbour", "cta.bar.kv_empty.arrive_if(slot, lane == 0);",
-       "<- last(", "as without it"},
+       "{ end(from); })", "as without it"},
       // ---- the end of the grid ----
       {Because::nothing_to_order, "remove wait_group", "ptx::cp_async_bulk_wait_group<0>();", "",
        "wait_group.read 0 in the loop has seen the sources read; that the writes have landed is what the end "
@@ -46,10 +46,10 @@ inline std::span<const Harmless> harmless(const Subject& subject) {
       {Because::nothing_to_order, "remove bar.warp.sync", "ptx::bar_warp_sync();", nullptr,
        "bar.sync follows, which gathers the warp"},
       {Because::nothing_to_order, "remove bar.warp.sync", "ptx::bar_warp_sync();",
-       "finish_rows(state, ended_slot, task, first_position); <- seam(",
+       "finish_rows(state, ended_slot, task, first_position);",
        "the shuffle of the next task's record gathers the warp before anything .aligned", 64},
       {Because::another_path, "remove bar.warp.sync", "ptx::bar_warp_sync();",
-       "finish_rows(state, ended_slot, task, first_position); <- seam(",
+       "finish_rows(state, ended_slot, task, first_position);",
        "the shuffle of the next task's record gathers the warp before anything .aligned", 128},
       {Because::nothing_to_order, "remove bar.warp.sync", "if constexpr (!L::two_p) ptx::bar_warp_sync();",
        "decltype(masked)::value) mask(block)",
@@ -59,7 +59,7 @@ inline std::span<const Harmless> harmless(const Subject& subject) {
       {Because::nothing_to_order, "remove bar.warp.sync",
        "if constexpr (!L::two_p) ptx::bar_warp_sync();  // else the vote of softmax joins the lanes, which may differ "
        "here <- if (needs_mask(block)) mask(block);",
-       nullptr, "the first block of all: the vote of first_softmax gathers the warp before anything .aligned", 64},
+       "<- begin(p0);", "the first block of all: the vote of first_softmax gathers the warp before anything .aligned", 64},
       {Because::nothing_to_order, "remove bar.warp.sync", "if (ptx::vote_sync_any(state.sum[0] < 0.0f", "",
        "never executed", 128},
   };
