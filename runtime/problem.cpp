@@ -31,15 +31,10 @@ int64_t packed_heads_of(const fa4_forward_params& params, const Config& config) 
   return std::min(ratio & -ratio, int64_t{config.tile_rows});  // their gcd: tile_rows is a power of two
 }
 
-// The largest head dimension that there are kernels for. For every element type and mask there is one that has it on both sides, and
-// takes with it every pair of multiples of 8 up to it.
-constexpr int64_t most_head_dim(const KernelList& kernels) {
-  int64_t most = 0;
-  for (const Kernel& kernel : kernels) most = std::max<int64_t>(most, kernel.config.qk_dim);
-  return most;
-}
+// For every element type and mask there is a kernel that has the largest head dimension on both sides, and takes with it every pair
+// of multiples of 8 up to it.
 static_assert(std::all_of(std::begin(kArchitectures), std::end(kArchitectures), [](const KernelList* kernels) {
-  const int64_t most = most_head_dim(*kernels);
+  const int64_t most = kernels->most_head_dim();
   for (const ElementType element : {ElementType::f16, ElementType::bf16})
     for (const MaskKind mask : {MaskKind::full, MaskKind::causal, MaskKind::band})
       if (kernels->find(element, mask, most, most, INT64_MAX) == nullptr) return false;
@@ -69,7 +64,7 @@ Reach reach_of(const fa4_forward_params& params) {
 
 // Where no kernel takes the problem it is for one of the head dimensions.
 fa4_status refuse_head_dims(const fa4_forward_params& params, const KernelList& kernels, Message& message) {
-  const int64_t most = most_head_dim(kernels), dim = params.head_dim, v_dim = params.head_dim_v;
+  const int64_t most = kernels.most_head_dim(), dim = params.head_dim, v_dim = params.head_dim_v;
   if (dim < 8 || dim > most || dim % 8 != 0) {
     return message.fail(dim < 1 ? FA4_ERROR_INVALID_ARGUMENT : FA4_ERROR_UNSUPPORTED,
                         "head_dim is %lld; multiples of 8 from 8 to %lld are supported", static_cast<ll>(dim), static_cast<ll>(most));

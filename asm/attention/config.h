@@ -32,6 +32,10 @@ inline constexpr int kSharedAlignment = 1024;  // of the tiles: the swizzle want
 // What compute capability 9.0 and 10.x have in common.
 inline constexpr int kWarpgroupThreads = 128;
 inline constexpr int kRegistersPerSm = 65536;
+// Of a thread, when a CTA of so many begins: what setmaxnreg shares out. The rest is nobody's.
+constexpr int launch_registers_of(int threads) {
+  return kRegistersPerSm / threads / 8 * 8;
+}
 inline constexpr int kMaxSharedBytes = 232448;  // what a CTA may ask for
 inline constexpr int kMmaK = 16;                // of an MMA instruction of 16-bit elements
 

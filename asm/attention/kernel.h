@@ -69,6 +69,17 @@ struct KernelList {
     return nullptr;
   }
 
+  // The largest head dimension on either side that a kernel has.
+  constexpr int most_head_dim() const {
+    int most = 0;
+    for (const Kernel& kernel : *this) {
+      const Config& c = kernel.config;
+      const int larger = c.qk_dim > c.v_dim ? c.qk_dim : c.v_dim;
+      if (larger > most) most = larger;
+    }
+    return most;
+  }
+
   // Whether it is the first of its head dimension: what masks and element types do not change is said once.
   constexpr bool first_of_head_dim(const Kernel& kernel) const {
     for (const Kernel& before : *this) {

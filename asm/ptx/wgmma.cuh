@@ -115,10 +115,7 @@ __device__ __forceinline__ void wgmma_rs(float (&d)[registers], const uint32_t* 
 
 FA4_WGMMA_BOTH(FA4_WGMMA_SS, 80, 40, "40", "41", "42")
 FA4_WGMMA_BOTH(FA4_WGMMA_SS, 96, 48, "48", "49", "50")
-FA4_WGMMA_BOTH(FA4_WGMMA_SS, 112, 56, "56", "57", "58")
 FA4_WGMMA_BOTH(FA4_WGMMA_SS, 128, 64, "64", "65", "66")
-FA4_WGMMA_BOTH(FA4_WGMMA_SS, 144, 72, "72", "73", "74")
-FA4_WGMMA_BOTH(FA4_WGMMA_SS, 160, 80, "80", "81", "82")
 FA4_WGMMA_BOTH(FA4_WGMMA_RS, 64, 32, "%32, %33, %34, %35", "36", "37")
 FA4_WGMMA_BOTH(FA4_WGMMA_RS, 96, 48, "%48, %49, %50, %51", "52", "53")
 FA4_WGMMA_BOTH(FA4_WGMMA_RS, 128, 64, "%64, %65, %66, %67", "68", "69")

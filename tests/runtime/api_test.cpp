@@ -41,6 +41,16 @@ void expect_refusal(const fa4_create_params& params, fa4_status status,
   }
 }
 
+// The entry of the kernel that a call launches, one and as planned.
+std::string launched(const Fake& fake, const fa4::Context& context, const Problem& problem) {
+  const uint32_t before = fake.driver->launch_count;
+  context.forward(problem);
+  REQUIRE(fake.driver->launch_count == before + 1);
+  const FakeLaunch& launch = fake.driver->launches[before];
+  CHECK(same_launch(launch, problem, *fake.driver));
+  return fake.driver->kernel_names[reinterpret_cast<uintptr_t>(launch.function) - 1];
+}
+
 }  // namespace
 
 TEST_CASE("creation loads the image once and grants each kernel its shared memory", "[runtime]") {
@@ -289,13 +299,7 @@ TEST_CASE("every pair of head dimensions is launched, by the kernel that is name
       INFO(pair.head_dim << ", V " << pair.head_dim_v);
       CHECK(fa4_supported(nullptr, &problem) == FA4_OK);
       CHECK(fa4_supported(context.get(), &problem) == FA4_OK);
-      const uint32_t before = fake.driver->launch_count;
-      context.forward(problem);
-      REQUIRE(fake.driver->launch_count == before + 1);
-      const FakeLaunch& launch = fake.driver->launches[before];
-      CHECK(same_launch(launch, problem, *fake.driver));
-      const std::string name = fake.driver->kernel_names[reinterpret_cast<uintptr_t>(launch.function) - 1];
-      CHECK(name == "fa4_forward_f16_" + std::string(pair.kernel) + (major == 9 ? "" : "_polynomial"));
+      CHECK(launched(fake, context, problem) == "fa4_forward_f16_" + std::string(pair.kernel) + (major == 9 ? "" : "_polynomial"));
     }
   }
 }
@@ -370,13 +374,7 @@ TEST_CASE("masks, a cap, sinks and slopes launch the general kernel", "[runtime]
                                    Problem(plain).set_sinks(array).set_causal(), Problem(plain).set_alibi_slopes(array, 8)}) {
       CHECK(fa4_supported(context.get(), &problem) == FA4_OK);
       CHECK(context.workspace_size(problem) == 0);
-      const uint32_t before = fake.driver->launch_count;
-      context.forward(problem);
-      REQUIRE(fake.driver->launch_count == before + 1);
-      const FakeLaunch& launch = fake.driver->launches[before];
-      CHECK(same_launch(launch, problem, *fake.driver));
-      const std::string name = fake.driver->kernel_names[reinterpret_cast<uintptr_t>(launch.function) - 1];
-      CHECK(name == (major == 9 ? "fa4_forward_f16_d128_general" : "fa4_forward_f16_d128_general_polynomial"));
+      CHECK(launched(fake, context, problem) == (major == 9 ? "fa4_forward_f16_d128_general" : "fa4_forward_f16_d128_general_polynomial"));
     }
   }
 }

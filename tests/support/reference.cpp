@@ -128,7 +128,6 @@ float round_probabilities(Dtype dtype, float* row, const KeyInterval& seen, floa
   return sum;
 }
 
-
 // The four rows at first .. first + 3 (positions of one query head; repeats of the last where fewer are
 // left).
 template <typename T>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Everything that a kernel may read or write lies among poison, or among what the caller wants beside it, and is compared afterwards.
 #include "staging.h"
 
 #include <algorithm>

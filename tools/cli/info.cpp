@@ -214,11 +214,9 @@ int info(const std::string& driver, const std::string& gpu) {
     for (const KernelList* list : kArchitectures)
       if (list->exp2 == Exp2::mufu) architectures.push_back(list);
     for (const KernelList* list : architectures) names += (names.empty() ? "" : " and ") + std::string(list->name);
-    int most = 0;
-    for (const Kernel& kernel : *kArchitectures[0]) most = std::max(most, kernel.config.qk_dim);
     fmt::print("fa4 {}: FlashAttention forward for NVIDIA {}, head dimensions of Q and K, and of V, that are multiples of 8 up to {}, "
                "fp16 and bf16\n",
-               FA4_VERSION_TEXT, names, most);
+               FA4_VERSION_TEXT, names, kArchitectures[0]->most_head_dim());
     simulate(gpu);
     print_devices(driver);
     print_image();

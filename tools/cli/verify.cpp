@@ -14,6 +14,7 @@
 
 #include "run.h"
 #include "table.h"
+#include "tensors.h"
 #include "tests/support/attention_device.h"
 #include "tests/support/compare.h"
 #include "tests/support/inputs.h"
@@ -223,11 +224,8 @@ class AttentionWorker : public Worker {
       if (c.timed) {
         double best = run.seconds;
         for (int i = 0; i < 10; ++i) best = std::min(best, device_.run(c.problem, inputs, {}).seconds);
-        const double pairs = c.problem.causal ? double(c.problem.seq_q) * double(c.problem.seq_kv + 1) / 2
-                                              : double(c.problem.seq_q) * double(c.problem.seq_kv);
         result["seconds"] = best;
-        result["tflops"] =
-            4.0 * double(c.problem.head_dim) * double(c.problem.batch * c.problem.q_heads) * pairs / best * 1e-12;
+        result["tflops"] = mma_flop(c.problem) / best * 1e-12;
       }
     } catch (const support::AttentionError& error) {
       result["wrong"] = error.what();

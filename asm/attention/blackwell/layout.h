@@ -43,7 +43,7 @@ struct Layout {
 
   // Registers a thread holds once its role starts; at launch all have the same, a multiple of 8. The roles use up the CTA's: what a
   // launch leaves of the SM's, no role can have.
-  static constexpr int launch_registers = kRegistersPerSm / threads / 8 * 8;
+  static constexpr int launch_registers = launch_registers_of(threads);
   static constexpr int softmax_registers = config.q_stages == 2 ? 192 : 240;
   static constexpr int correction_registers = config.q_stages == 2 ? 80 : 160;
   static constexpr int other_registers = config.q_stages == 2 ? 48 : 104;

@@ -48,7 +48,7 @@ struct Layout {
   static constexpr int consumer_registers = consumers == 2 ? 232 : 160;
   static constexpr int other_registers = consumers == 2 ? 40 : 32;
   // No more than the CTA is launched with, of which ptxas makes the most: else setmaxnreg.inc waits for ever.
-  static constexpr int launch_registers = kRegistersPerSm / threads / 8 * 8;
+  static constexpr int launch_registers = launch_registers_of(threads);
   static_assert(kWarpgroupThreads * (consumers * consumer_registers + other_registers) <= threads * launch_registers);
 
   static constexpr int q_piece_bytes = kTileRows * kRowBytes;
@@ -77,7 +77,7 @@ struct Layout {
   static constexpr bool o_in_ring = config.o_place == OPlace::ring;
   static constexpr int o_of_turn = config.v_tile_bytes() / config.o_tile_bytes();
   static constexpr int o_turns = o_in_ring ? (consumers + o_of_turn - 1) / o_of_turn : 0;
-  static constexpr int o_arrivals = 4 * consumers / (consumers < o_of_turn ? consumers : o_of_turn);  // at kv.empty, for each O
+  static constexpr int o_arrivals = 4 * o_turns;  // at kv.empty, for each O
   static_assert(!o_in_ring || consumers % o_turns == 0);
 
   static_assert(config.tile_rows == kTileRows && config.block_rows() <= kMaxBlockRows);
